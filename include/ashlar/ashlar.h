@@ -1,0 +1,15 @@
+// Everything of Ashlar's public interface.
+#ifndef ASHLAR_ASHLAR_H_
+#define ASHLAR_ASHLAR_H_
+
+#include "ashlar/document.h"
+#include "ashlar/hits.h"
+#include "ashlar/options.h"
+#include "ashlar/query.h"
+#include "ashlar/schema.h"
+#include "ashlar/snapshot.h"
+#include "ashlar/status.h"
+#include "ashlar/store.h"
+#include "ashlar/version.h"
+
+#endif  // ASHLAR_ASHLAR_H_

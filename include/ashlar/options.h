@@ -1,0 +1,90 @@
+// Options and Stats of a store.
+#ifndef ASHLAR_OPTIONS_H_
+#define ASHLAR_OPTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ashlar/document.h"
+
+namespace ashlar {
+
+// When an acknowledged write survives what. See docs/durability.md.
+enum class Durability : uint8_t {
+  kSync,      // power loss
+  kInterval,  // the death of the process; power loss costs at most the last interval
+  kOs,        // the death of the process
+  kOff,       // nothing until Flush(); no journal is written
+};
+
+// Where segment bytes live. Never changes an answer.
+enum class OpenMode : uint8_t {
+  kMapped,  // memory-mapped, verified page by page at first touch; opening costs no reading
+  kArray,   // read into memory and verified when opened
+};
+
+struct Options {
+  bool create_if_missing = false;  // needs a schema given to Store::Open
+  bool error_if_exists = false;
+  bool read_only = false;          // takes no lock, changes no file; see Store::Refresh
+  OpenMode open_mode = OpenMode::kMapped;
+  Durability durability = Durability::kSync;
+  uint32_t interval_ms = 100;                      // kInterval
+  uint64_t overlay_bytes_max = uint64_t{64} << 20; // the overlay is flushed when it is larger
+  uint64_t batch_bytes_max = uint64_t{64} << 20;   // a larger batch is ResourceExhausted
+  uint32_t merge_factor = 8;                       // segments of one size tier before they are merged; 0: never by itself
+};
+
+struct WriteOptions {
+  std::optional<Durability> durability;  // raises the store's for this batch; a lower one is ignored
+  std::optional<uint64_t> watermark;     // the application's own position, kept with the batch
+  bool keys_are_new = false;             // kOff only: skips the key look-up; see Store::Write
+};
+
+struct WriteResult {
+  Sequence sequence = 0;       // the last one of the batch
+  uint64_t documents_replaced = 0;
+  std::vector<bool> existed;   // one per operation: whether it replaced or deleted a live document
+};
+
+enum class StoreState : uint8_t {
+  kHealthy,
+  kNoSpace,     // the last write found no room; the next one tries again
+  kFailedSync,  // a sync failed: no more acknowledgements, reads go on, reopening recovers
+  kClosed,
+};
+
+struct SegmentStats {
+  uint64_t id = 0;
+  uint64_t documents = 0;  // dead ones included
+  uint64_t deleted = 0;
+  std::map<std::string, uint64_t> bytes;  // by section name
+};
+
+struct Stats {
+  uint64_t documents = 0;  // live
+  uint64_t deleted = 0;    // dead, still in segments or overlay
+  std::vector<SegmentStats> segments;
+  uint64_t journal_files = 0;
+  uint64_t journal_bytes = 0;
+  uint64_t replay_bytes = 0;  // what a reopening would replay now
+  uint64_t overlay_documents = 0;
+  uint64_t overlay_bytes = 0;
+  Sequence visible_sequence = 0;
+  std::optional<uint64_t> watermark;
+  Sequence oldest_snapshot_sequence = 0;  // 0: no snapshot is held
+  uint64_t oldest_snapshot_age_ms = 0;
+  OpenMode open_mode = OpenMode::kMapped;
+  StoreState state = StoreState::kHealthy;
+  std::string state_cause;  // empty when healthy
+  std::string analyzer_identity;         // of the store
+  std::string analyzer_identity_build;   // of this build; another one: see docs/architecture.md, "Analyzer identity"
+  std::map<std::string, uint64_t> counters;  // "flushes", "merges", "journal_syncs", "tokens_cut", ...
+};
+
+}  // namespace ashlar
+
+#endif  // ASHLAR_OPTIONS_H_

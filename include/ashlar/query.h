@@ -1,0 +1,76 @@
+// Query: what is asked, as values. Parsing and analysis belong to the store's schema (Store::Prepare).
+#ifndef ASHLAR_QUERY_H_
+#define ASHLAR_QUERY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace ashlar {
+
+namespace query {
+struct PreparedTerms;
+}
+
+enum class Occur : uint8_t { kShould, kMust, kMustNot };
+
+// One piece of a query. Its text is analysed like the field's own text; if that gives several words, kMust asks for
+// all of them, kShould for any, and kMustNot excludes documents that have any of them.
+struct Clause {
+  Occur occur = Occur::kShould;
+  std::string field;  // empty: the default group
+  std::string text;
+  double boost = 1.0;  // in (0, 1e6]
+};
+
+// Any of the kShould clauses (at least one if there is no kMust), all of the kMust, none of the kMustNot.
+struct Query {
+  std::vector<Clause> clauses;
+};
+
+// `any of these words`, `+must`, `-not`, `field:word`, `+field:word`, `word^2.5` (boost), `\:` for a literal sign.
+// InvalidArgument names the column of what it can't read. Whether fields exist is checked when the query is prepared.
+absl::StatusOr<Query> ParseQuery(std::string_view text);
+// Every word is a kShould clause of the default group; no character has a meaning of its own.
+Query PlainWords(std::string_view text);
+
+enum class Total : uint8_t {
+  kNone,   // hits only; SearchResult::total is what was seen
+  kBound,  // a lower bound
+  kExact,  // the number of matching live documents
+};
+
+// Never changes the answer, only the way to it.
+enum class Traversal : uint8_t { kAuto, kExhaustive, kDaat };
+
+struct SearchOptions {
+  uint64_t k = 10;      // 1 or more; k + offset is cut to the number of live documents
+  uint64_t offset = 0;
+  double k1 = 1.2;  // in [0, 1000]
+  double b = 0.75;  // in [0, 1]
+  // The text fields that words without a field search, as one text. Empty, or the default group in any order: the
+  // group's own index. Any other subset of the group is merged at query time, which is slower.
+  std::vector<std::string> fields;
+  Total total = Total::kExact;
+  Traversal traversal = Traversal::kAuto;
+};
+
+// A query parsed and analysed against a schema; usable with every snapshot of that store. Cheap to copy, immutable,
+// usable from any number of threads.
+class PreparedQuery {
+ public:
+  PreparedQuery() = default;
+  explicit PreparedQuery(std::shared_ptr<const query::PreparedTerms> terms) : terms_(std::move(terms)) {}
+  const query::PreparedTerms* terms() const { return terms_.get(); }
+
+ private:
+  std::shared_ptr<const query::PreparedTerms> terms_;
+};
+
+}  // namespace ashlar
+
+#endif  // ASHLAR_QUERY_H_

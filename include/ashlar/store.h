@@ -1,0 +1,91 @@
+// Store: a durable search index in a directory, or in memory.
+#ifndef ASHLAR_STORE_H_
+#define ASHLAR_STORE_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ashlar/document.h"
+#include "ashlar/options.h"
+#include "ashlar/query.h"
+#include "ashlar/schema.h"
+#include "ashlar/snapshot.h"
+
+namespace ashlar {
+
+namespace engine {
+class Engine;
+}
+
+// What: documents in, answers out. Writes go to a journal and an in-memory overlay, are searchable at once, and are
+//   flushed into immutable segments that merges keep few.
+// Owns: the directory's lock (unless read-only), its journal, overlay and mappings.
+// Threads: every method may be called from any thread; writes are done one at a time, in the order in which they
+//   arrive. TakeSnapshot never waits for a write, a flush or a merge.
+// Errors: see ashlar/status.h. After a failed call nothing of it is visible or durable, unless the message says that the
+//   outcome is unknown until the store is reopened (a failed sync). Out of memory in a small allocation terminates.
+class Store final {
+ public:
+  // Opens a store. `schema` is needed when one is created and is else ignored.
+  // NotFound: no store there and not to be created. AlreadyExists: error_if_exists. Unavailable: locked by a writer.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& directory, const Options& options = {},
+                                                     const Schema* schema = nullptr);
+  static absl::StatusOr<std::unique_ptr<Store>> Create(const std::string& directory, const Schema& schema,
+                                                       const Options& options = {});
+  // A store that lives in memory only, with the same behaviour; gone when closed.
+  static absl::StatusOr<std::unique_ptr<Store>> OpenInMemory(const Schema& schema, const Options& options = {});
+
+  explicit Store(std::unique_ptr<engine::Engine> engine);
+  ~Store();  // closes; an error can't be returned then, so call Close()
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // Writes a batch: all of it or nothing. Returns once it is as durable as asked for and visible to new snapshots.
+  // May block on the journal's sync, on a flush (when the overlay is full) and on a merge.
+  // `keys_are_new` (kOff only) says that no key of the batch is in the store: they are not looked up, nothing of the
+  // batch is visible before Flush(), and a duplicate fails that flush with AlreadyExists naming the key.
+  absl::StatusOr<WriteResult> Write(const WriteBatch& batch, const WriteOptions& options = {});
+  // Batches of one operation.
+  absl::StatusOr<Sequence> Insert(Document document);
+  absl::StatusOr<Sequence> Put(Document document);
+  absl::StatusOr<Sequence> PutIf(Document document, DocumentId expected);
+  absl::StatusOr<bool> Delete(std::string key);  // whether it existed
+
+  // Everything acknowledged before the call survives power loss after it.
+  absl::Status Sync();
+  // Writes the overlay into a segment and drops the journal it needed. Blocks writers, not readers.
+  absl::Status Flush();
+  // Flushes, then merges until at most `segments_max` segments are left. Blocks writers, not readers.
+  absl::Status Merge(uint32_t segments_max = 1);
+  // Does what is due in cooperative mode: an interval sync, merges of full tiers.
+  absl::Status RunPending();
+
+  // Adds fields at the end of the schema; durable when it returns. They never join the default group.
+  absl::Status AddFields(const std::vector<Field>& fields);
+  Schema schema() const;
+
+  Snapshot TakeSnapshot() const;
+  // Analyses a query against the schema. InvalidArgument: unknown field, a field that can't be searched, no positive word.
+  absl::StatusOr<PreparedQuery> Prepare(const Query& query) const;
+  absl::StatusOr<PreparedQuery> Prepare(std::string_view query_text) const;  // ParseQuery, then Prepare
+
+  // Read-only stores: takes in what the writer has published since. True if something was new.
+  absl::StatusOr<bool> Refresh();
+
+  Stats GetStats() const;
+  // Verifies every byte and every cross-reference; returns the findings, each naming file, section and offset.
+  absl::StatusOr<std::vector<std::string>> Check() const;
+
+  // Seals the journal and releases everything. Snapshots stay usable. Idempotent.
+  absl::Status Close();
+
+ private:
+  std::unique_ptr<engine::Engine> engine_;
+};
+
+}  // namespace ashlar
+
+#endif  // ASHLAR_STORE_H_

@@ -1,0 +1,163 @@
+// Env: every touch of the outside world. Files, directories, mappings, locks and clocks go through these interfaces,
+// so that the simulated disk can stand in for the real one. Implementations: posix_env.cc (the operating system),
+// memory_env.cc (stores in memory), sim_env.cc (a disk that crashes and fails on demand; tests and crash laboratory).
+// One contract test, tests/env/env_contract_test.cc, runs over all of them.
+//
+// Paths are plain strings with '/' between parts. A file is durable when its bytes are synced AND its directory entry
+// is (SyncDirectory of the parent after create, rename and remove).
+#ifndef ASHLAR_SRC_ENV_ENV_H_
+#define ASHLAR_SRC_ENV_ENV_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "src/base/bytes.h"
+
+namespace ashlar::env {
+
+// A file open for writing. One thread at a time. The destructor closes without syncing.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  // Writes all of `bytes` at `offset`, which may be beyond the end (the gap reads as zeros). Short writes and EINTR are
+  // hidden. After an error any part of the range may have been written.
+  virtual absl::Status WriteAt(uint64_t offset, ByteSpan bytes) = 0;
+  // Writes at the current end.
+  virtual absl::Status Append(ByteSpan bytes) = 0;
+  // Makes all earlier writes of this file durable, its size included (fdatasync). A failed sync may have lost them for
+  // good: never retry.
+  virtual absl::Status Sync() = 0;
+  virtual absl::Status Truncate(uint64_t size) = 0;
+  virtual uint64_t size() const = 0;
+  // Idempotent; says what the close said.
+  virtual absl::Status Close() = 0;
+};
+
+// Bytes of a file in the address space. Readers may share it between threads.
+class MappedRegion {
+ public:
+  virtual ~MappedRegion() = default;
+  virtual const std::byte* data() const = 0;
+  virtual uint64_t size() const = 0;  // of the file when it was mapped
+  // Makes [offset, offset + length) readable without a signal, as of now: an I/O error or a file that became shorter is
+  // a Status (DataLoss for the latter).
+  virtual absl::Status Populate(uint64_t offset, uint64_t length) const = 0;
+};
+
+// A file open for reading; any number of threads. Keeps its bytes readable after the name is removed.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  // Reads up to out.size() bytes; fewer only at the end of the file.
+  virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) const = 0;
+  virtual absl::StatusOr<uint64_t> Size() const = 0;  // now
+  // Maps the whole file read-only. The region may outlive the ReadableFile.
+  virtual absl::StatusOr<std::unique_ptr<MappedRegion>> Map() const = 0;
+};
+
+// Held until destroyed. After a fork the child's copy releases nothing.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+// A small file shared between processes by a writable (or read-only) mapping: the status page.
+class SharedPage {
+ public:
+  virtual ~SharedPage() = default;
+  virtual std::byte* data() = 0;  // null when read-only
+  virtual const std::byte* data() const = 0;
+  virtual size_t size() const = 0;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  // Creates a file; AlreadyExists if the name is there.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) = 0;
+  // Opens an existing file for writing; NotFound if it is not there. Keeps its bytes.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) = 0;
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) = 0;
+  // Replaces `to` if it is there.
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  virtual absl::Status Remove(const std::string& path) = 0;
+  virtual absl::StatusOr<uint64_t> FileSize(const std::string& path) = 0;
+  virtual absl::StatusOr<bool> Exists(const std::string& path) = 0;
+  struct DirectoryEntry {
+    std::string name;
+    bool is_file = true;
+  };
+  // Names in a directory, without "." and "..", sorted.
+  virtual absl::StatusOr<std::vector<DirectoryEntry>> List(const std::string& directory) = 0;
+  // Creates one directory; AlreadyExists if the name is there.
+  virtual absl::Status CreateDirectory(const std::string& path) = 0;
+  virtual absl::Status SyncDirectory(const std::string& path) = 0;
+
+  // Takes the write lock on a lock file, creating it if needed. Never waits: Unavailable, with the holder's pid and
+  // start time where known, if another process or another handle of this process holds it.
+  virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
+  // Whether somebody (this process included) holds the lock. Changes nothing. A missing file is not locked.
+  virtual absl::StatusOr<bool> IsLocked(const std::string& path) = 0;
+
+  // Maps `size` bytes of a file for sharing; `writable` creates it or sets its size.
+  virtual absl::StatusOr<std::unique_ptr<SharedPage>> MapShared(const std::string& path, size_t size, bool writable) = 0;
+
+  // The path for the operating system, where there is one: LMDB needs it. Empty for memory and simulation.
+  virtual std::string NativePath(const std::string& path) const = 0;
+};
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual uint64_t MonotonicNs() = 0;
+  virtual int64_t WallMs() = 0;
+};
+
+// 16 random bytes for file ids and store ids, 8 for salts. The simulator's come from its seed.
+class Entropy {
+ public:
+  virtual ~Entropy() = default;
+  virtual void Fill(std::span<std::byte> out) = 0;
+};
+
+// What an engine is given. Not owned; must outlive it.
+struct Env {
+  FileSystem* files = nullptr;
+  Clock* clock = nullptr;
+  Entropy* entropy = nullptr;
+};
+
+// The operating system's. Process-wide, never destroyed.
+Env PosixEnv();
+
+// Files in memory, for stores that live in memory only. Everything is durable at once and gone with the object.
+class MemoryEnv {
+ public:
+  virtual ~MemoryEnv() = default;
+  virtual Env env() = 0;
+};
+std::unique_ptr<MemoryEnv> NewMemoryEnv();
+
+// Reads a whole file.
+absl::StatusOr<ByteBuffer> ReadFile(FileSystem& files, const std::string& path);
+// Reads exactly out.size() bytes; DataLoss naming `section` if the file ends before.
+absl::Status ReadExactly(const ReadableFile& file, const std::string& path, std::string_view section, uint64_t offset,
+                         std::span<std::byte> out);
+inline std::string JoinPath(const std::string& directory, std::string_view name) {
+  std::string path = directory;
+  if (!path.empty() && path.back() != '/') path += '/';
+  path += name;
+  return path;
+}
+
+}  // namespace ashlar::env
+
+#endif  // ASHLAR_SRC_ENV_ENV_H_

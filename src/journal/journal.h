@@ -1,0 +1,152 @@
+// Journal: what makes a write durable before it is in a segment. Append-only files of checksummed, chained, salted records,
+// one record per batch (SPEC J-*).
+#ifndef ASHLAR_SRC_JOURNAL_JOURNAL_H_
+#define ASHLAR_SRC_JOURNAL_JOURNAL_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ashlar/document.h"
+#include "ashlar/schema.h"
+#include "format/layout.h"
+#include "src/base/bytes.h"
+#include "src/env/env.h"
+
+namespace ashlar::journal {
+
+// A place in the journal: file number, then offset in it.
+struct Position {
+  uint64_t number = 0;
+  uint64_t offset = 0;
+  auto operator<=>(const Position&) const = default;
+};
+
+// What a journal file's header says about the store it was built on.
+struct FileContext {
+  format::StoreId store_id{};
+  Schema schema;
+  uint32_t schema_number = 0;
+  std::string analyzer_identity;
+  uint64_t generation = 0;  // of the catalog when the file was made
+};
+
+// One batch as it lies in the journal. `operations` is the encoding of format/journal_record.h.
+struct Record {
+  Sequence first_sequence = 0;
+  uint32_t operation_count = 0;  // sequences first .. first + count - 1; an empty batch has count 1 and no operations
+  uint32_t schema_number = 0;
+  std::optional<uint64_t> watermark;
+  ByteSpan operations;
+  Sequence last_sequence() const { return first_sequence + operation_count - 1; }
+};
+
+struct WriterOptions {
+  uint64_t first_file_bytes = uint64_t{256} << 10;  // doubling from here
+  uint64_t file_bytes_max = uint64_t{64} << 20;
+};
+
+struct WriterCounters {
+  uint64_t writes = 0, syncs = 0, bytes = 0, files_created = 0, files_recycled = 0, rotations = 0;
+};
+
+// Where replay ended; what Writer::Continue needs to go on.
+struct ReplayEnd {
+  Position end;             // just past the last valid record (or seal)
+  Sequence last_sequence = 0;
+  uint64_t chain = 0;       // checksum of the last record
+  bool sealed = false;
+  uint64_t file_count = 0;
+  uint64_t replayed_bytes = 0;
+  uint64_t torn_bytes = 0;  // bytes after `end` that were cut as a torn tail
+};
+
+// Appends. One thread at a time.
+// Call order: Create (Append | Sync | Rotate)* Seal.
+class Writer {
+ public:
+  // Starts a new file `next_number()` whose chain goes on from `previous` (all zero for a new store).
+  static absl::StatusOr<std::unique_ptr<Writer>> Create(env::Env env, const std::string& directory,
+                                                        const FileContext& context, const ReplayEnd& previous,
+                                                        std::function<uint64_t()> next_number,
+                                                        const WriterOptions& options);
+  // Goes on after the seal of the last file (previous.sealed must be true).
+  static absl::StatusOr<std::unique_ptr<Writer>> Continue(env::Env env, const std::string& directory,
+                                                          const FileContext& context, const ReplayEnd& previous,
+                                                          std::function<uint64_t()> next_number,
+                                                          const WriterOptions& options);
+  virtual ~Writer() = default;
+
+  // Writes all records of a group with one write, rotating first if they don't fit in the file (a record never spans files).
+  // If the write fails, the group's start is overwritten with an end marker and synced before the error returns, and the journal
+  // goes on as if the group had never been; if that fails too, the writer is broken: broken() is true and every
+  // later call fails with FailedPrecondition.
+  virtual absl::Status Append(std::span<const Record> records) = 0;
+  // Everything appended so far survives power loss. After a failure the writer is broken for good.
+  virtual absl::Status Sync() = 0;
+  // Closes this file (synced) and starts a new one with `context`, so that lower numbers can be removed or recycled.
+  virtual absl::Status Rotate(const FileContext& context) = 0;
+  // Appends a seal, syncs, closes.
+  virtual absl::Status Seal() = 0;
+  // Files below `number` are not needed any more: removed, or kept aside for recycling.
+  virtual absl::Status DropBelow(uint64_t number) = 0;
+
+  virtual Position end() const = 0;     // after the last append
+  virtual Position synced() const = 0;  // known durable to here
+  virtual bool broken() const = 0;
+  virtual WriterCounters counters() const = 0;
+  virtual uint64_t file_count() const = 0;
+  virtual uint64_t file_bytes() const = 0;
+};
+
+struct ReplayOptions {
+  format::StoreId store_id{};
+  uint64_t first_number = 0;          // the catalog's journal_number; lower files are ignored
+  Position durable;                   // the catalog's: an invalid record before it is damage
+  Sequence floor = 0;                 // records <= floor are read for the chain and not visited
+  uint64_t catalog_generation = 0;    // a header that names a newer generation is damage (the catalog went back)
+  // A reader beside a living writer: nothing beyond this is looked at, and nothing is called damage there.
+  std::optional<Position> limit;
+  // Goes on from an earlier end instead of from first_number (Refresh).
+  std::optional<ReplayEnd> resume;
+};
+
+// Calls `visit` with every record above the floor, in order. DataLoss for damage (see SPEC J-*: told from a torn tail by
+// durable_to); Unimplemented for a newer format. Changes nothing. `headers`, if given, receives the contexts of the files
+// read, so that recovery can compare schema numbers.
+absl::StatusOr<ReplayEnd> Replay(env::Env env, const std::string& directory, const ReplayOptions& options,
+                                 const std::function<absl::Status(const Record&)>& visit,
+                                 std::vector<FileContext>* headers = nullptr);
+
+// "journal-<16 hex digits>.jnl", and back (nullopt: not such a name).
+std::string FileName(uint64_t number);
+std::optional<uint64_t> NumberOf(std::string_view name);
+
+// The status page: one small shared mapping by which a living writer tells readers in other processes how far the
+// acknowledged journal goes. Written by the writer only; torn reads are told by a sequence lock and a checksum.
+struct Status {
+  Sequence sequence = 0;  // acknowledged and visible
+  Position position;      // end of its record
+  uint64_t generation = 0;
+};
+class StatusPage {
+ public:
+  static absl::StatusOr<std::unique_ptr<StatusPage>> Open(env::Env env, const std::string& directory,
+                                                          const format::StoreId& store_id, bool writable);
+  virtual ~StatusPage() = default;
+  virtual void Publish(const Status& status) = 0;
+  // nullopt: never written, of another store, or damaged.
+  virtual std::optional<Status> Load() const = 0;
+};
+inline constexpr std::string_view kStatusFileName = "status";
+
+}  // namespace ashlar::journal
+
+#endif  // ASHLAR_SRC_JOURNAL_JOURNAL_H_

@@ -1,0 +1,40 @@
+// The seam between search and storage: what a cursor and a source must offer. src/query knows these and no file; the
+// cursors of src/segment and src/overlay model the first, the adapters of src/engine/read_view.h the second.
+#ifndef ASHLAR_SRC_QUERY_CURSOR_H_
+#define ASHLAR_SRC_QUERY_CURSOR_H_
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "format/layout.h"
+
+namespace ashlar::query {
+
+template <class C>
+concept PostingCursor = std::movable<C> && requires(C c, const C& k, uint32_t target) {
+  { k.document() } -> std::same_as<uint32_t>;   // format::kNoDocument at the end
+  { k.frequency() } -> std::same_as<uint32_t>;  // of the current posting, at least 1
+  { c.Next() };
+  { c.Seek(target) };                           // to the first document >= target; never back
+  { k.postings() } -> std::same_as<uint32_t>;   // documents in the list, dead ones included
+  { k.status() } -> std::same_as<absl::Status>; // sticky; read before hits are returned
+};
+
+// One segment or overlay as of one snapshot: ordinals 0 .. document_count() - 1.
+template <class S>
+concept Source = requires(const S& s, format::IndexId index, std::string_view term, uint32_t ordinal) {
+  typename S::Cursor;
+  typename S::Lengths;                                      // operator[](uint32_t ordinal) -> uint32_t
+  { s.document_count() } -> std::same_as<uint32_t>;         // dead ones included
+  { s.put_order_base() } -> std::same_as<uint32_t>;         // put order of ordinal 0
+  { s.has_deaths() } -> std::same_as<bool>;                 // false: IsDead is false for all
+  { s.IsDead(ordinal) } -> std::same_as<bool>;              // as of the snapshot
+  { s.OpenTerm(index, term) } -> std::same_as<typename S::Cursor>;
+  { s.OpenLengths(index) };                                 // absl::StatusOr<S::Lengths>
+} && PostingCursor<typename S::Cursor>;
+
+}  // namespace ashlar::query
+
+#endif  // ASHLAR_SRC_QUERY_CURSOR_H_

@@ -1,0 +1,118 @@
+// Segment: one immutable file, opened by mapping or by loading it into an array, with the same answers.
+#ifndef ASHLAR_SRC_SEGMENT_SEGMENT_H_
+#define ASHLAR_SRC_SEGMENT_SEGMENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ashlar/document.h"
+#include "ashlar/options.h"
+#include "ashlar/schema.h"
+#include "format/catalog_value.h"
+#include "format/layout.h"
+#include "src/env/env.h"
+#include "src/segment/posting_cursor.h"
+
+namespace ashlar::segment {
+
+// Lengths of one field or the group, by ordinal. Verified when it was made; valid while the Segment lives.
+class LengthReader {
+ public:
+  LengthReader() = default;  // all 0
+  uint32_t operator[](uint32_t ordinal) const {
+    if (ordinal >= count_) return 0;
+    const uint16_t length = LoadU16(codes_ + size_t{2} * ordinal);
+    return length != kEscape ? length : Escaped(ordinal);
+  }
+
+ private:
+  friend class Segment;
+  friend class SegmentImpl;
+  static constexpr uint16_t kEscape = 0xFFFF;
+  uint32_t Escaped(uint32_t ordinal) const;
+  const std::byte* codes_ = nullptr;  // u16 an ordinal; kEscape: look in the sorted exceptions
+  uint32_t count_ = 0;
+  const std::byte* exceptions_ = nullptr;  // (u32 ordinal, u32 length) pairs
+  uint32_t exception_count_ = 0;
+};
+
+// What: the reading side of one segment file.
+// Owns: its bytes (mapping or array) and the open file; they stay readable after the name is removed.
+// Threads: immutable but for the bits that remember verified pages; any number of threads.
+// Errors: DataLoss naming file, section and offset where damage is met.
+class Segment {
+ public:
+  // Checks the frame, that the file is `entry`'s file of store `store_id`, and that its generation is not newer than
+  // `catalog_generation`. kArray: reads and verifies everything.
+  static absl::StatusOr<std::shared_ptr<const Segment>> Open(env::Env env, const std::string& directory,
+                                                             const format::SegmentEntry& entry,
+                                                             const format::StoreId& store_id,
+                                                             uint64_t catalog_generation, OpenMode mode);
+  virtual ~Segment() = default;
+
+  virtual uint64_t number() const = 0;
+  virtual uint32_t document_count() const = 0;  // dead ones included: a segment knows nothing of deaths
+  virtual DocumentId first_id() const = 0;
+  virtual DocumentId last_id() const = 0;
+  virtual const Schema& schema() const = 0;     // the one it was built with: a prefix of the store's fields
+  virtual const std::string& analyzer_identity() const = 0;
+  virtual const std::string& path() const = 0;
+  virtual std::map<std::string, uint64_t> SectionBytes() const = 0;
+  virtual uint64_t file_bytes() const = 0;
+
+  // --- documents ---
+  virtual absl::StatusOr<std::optional<uint32_t>> FindKey(std::string_view key) const = 0;
+  virtual absl::StatusOr<std::optional<uint32_t>> FindId(DocumentId id) const = 0;
+  virtual absl::StatusOr<DocumentId> IdOf(uint32_t ordinal) const = 0;
+  virtual absl::StatusOr<std::string> KeyOf(uint32_t ordinal) const = 0;
+  virtual absl::StatusOr<ByteBuffer> StoredOf(uint32_t ordinal) const = 0;  // encoded stored values, without the key
+  // (key, ordinal) in ascending order from the first key >= from; until `visit` returns false.
+  virtual absl::Status VisitKeys(std::string_view from,
+                                 const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const = 0;
+
+  // --- scoring ---
+  // Lengths of a field or the group; all 0 where the segment does not know the field.
+  virtual absl::StatusOr<LengthReader> Lengths(format::IndexId index) const = 0;
+  // Sum of lengths over all documents, dead ones included.
+  virtual uint64_t LengthSum(format::IndexId index) const = 0;
+  // The postings of a term; an empty cursor if there is none. For the largest field of the group it is the group's list,
+  // filtered. For the key field it finds the one document. Damage shows in cursor.status().
+  virtual PostingCursor OpenTerm(format::IndexId index, std::string_view term) const = 0;
+
+  // --- columns ---
+  // Appends the sorted values of a column field of a document.
+  virtual absl::Status ColumnValues(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const = 0;
+
+  // Everything: pages, structure, cross-references. Findings as text naming file, section and offset.
+  virtual std::vector<std::string> Check() const = 0;
+};
+
+struct MergeInput {
+  std::shared_ptr<const Segment> segment;
+  std::vector<bool> dead;  // by ordinal; empty: nobody
+};
+
+struct MergeOutput {
+  format::SegmentEntry entry;                     // documents == 0: everything was dead and no file was written
+  std::vector<std::vector<uint32_t>> new_ordinal; // per input, by old ordinal; format::kNoDocument: dropped
+};
+
+// Merges adjacent segments (ascending DocumentId) into one file, dropping dead documents. Streaming; verifies what it copies.
+// `cancelled`, if given, is asked now and then; true ends it with Aborted and no file. `spec.postings_per_field` and
+// `documents_expected` are filled in by the merge.
+struct SegmentSpec;
+absl::StatusOr<MergeOutput> MergeSegments(env::Env env, const std::string& directory, const SegmentSpec& spec,
+                                          const std::vector<MergeInput>& inputs,
+                                          const std::function<bool()>& cancelled = nullptr);
+
+}  // namespace ashlar::segment
+
+#endif  // ASHLAR_SRC_SEGMENT_SEGMENT_H_
