@@ -78,7 +78,7 @@ TEST(SchemaValidate, NamesMayBeAnyScript) {
   Schema schema = Good();
   schema.fields[3].name = "\xE9\xA1\x8C\xE5\x90\x8D";
   EXPECT_TRUE(schema.Validate().ok());
-  schema.fields[3].name = std::string(255, 'x');
+  schema.fields[3].name.assign(255, 'x');
   EXPECT_TRUE(schema.Validate().ok());
 }
 
