@@ -387,7 +387,9 @@ absl::Status FileWriter::StartFile(uint64_t group_bytes) {
 
   ++(blank.recycled ? counters_.files_recycled : counters_.files_created);
   if (number_ != 0) ++counters_.rotations;
-  file_ = std::move(blank.file);
+  // Opened again under its name, so that errors name the file that is there.
+  absl::StatusOr<std::unique_ptr<env::WritableFile>> named = files_.OpenForWrite(PathOf(FileName(number)));
+  file_ = named.ok() ? *std::move(named) : std::move(blank.file);
   number_ = number;
   seal_is_last_ = false;
   salt_ = header.salt;
