@@ -83,17 +83,17 @@ class WordAnalyzer final : public Analyzer {
 
   // Overwrites the word in the stream by its stem where it fits, which it nearly always does.
   absl::Status AppendStem(std::string_view word, size_t offset, uint64_t position, TokenStream* out) {
-    absl::StatusOr<std::string_view> stem = stemmer_->Stem(word);
-    if (!stem.ok()) return std::move(stem).status();
-    const size_t length = CutToCharacter(*stem, kTermBytesMax);
+    std::string_view stem;
+    if (!stemmer_->Stem(word, &stem)) return ResourceExhausted("no memory to stem a word");
+    const size_t length = CutToCharacter(stem, kTermBytesMax);
     if (length <= word.size()) {
-      std::memmove(out->bytes.data() + offset, stem->data(), length);
+      std::memmove(out->bytes.data() + offset, stem.data(), length);
       Push(offset, length, position, out);
       return absl::OkStatus();
     }
     if (out->bytes.size() + length > kStreamMax) return TooLong();
     const size_t end = out->bytes.size();
-    out->bytes.append(stem->data(), length);
+    out->bytes.append(stem.data(), length);
     Push(end, length, position, out);
     return absl::OkStatus();
   }
