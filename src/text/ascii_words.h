@@ -18,14 +18,29 @@ namespace internal {
 
 inline constexpr size_t kMaskBytes = 64;
 
-// Of 64 bytes, one bit each, the first byte lowest. Bytes over 0x7F count as letters (see latin.h).
+// Of 64 bytes, one bit each, the first byte lowest. Bytes over 0x7F count as letters (see letters.h).
 struct ClassMasks {
   uint64_t letter = 0;
   uint64_t digit = 0;
-  uint64_t connector = 0;    // '_'
-  uint64_t mid_both = 0;     // "'" and ".": join two letters or two digits
-  uint64_t mid_digit = 0;    // "," and ";": join two digits
+  uint64_t connector = 0;  // '_'
+  uint64_t mid_both = 0;   // "'" and ".": join two letters or two digits
+  uint64_t mid_digit = 0;  // "," and ";": join two digits
+  bool operator==(const ClassMasks&) const = default;
 };
+
+inline ClassMasks ClassifyPortable(const char* p) {
+  ClassMasks masks;
+  for (size_t i = 0; i < kMaskBytes; ++i) {
+    const auto c = static_cast<unsigned char>(p[i]);
+    const uint64_t bit = uint64_t{1} << i;
+    if (c >= 0x80 || static_cast<unsigned char>((c | 0x20) - 'a') < 26) masks.letter |= bit;
+    if (static_cast<unsigned char>(c - '0') < 10) masks.digit |= bit;
+    if (c == '_') masks.connector |= bit;
+    if (c == '\'' || c == '.') masks.mid_both |= bit;
+    if (c == ',' || c == ';') masks.mid_digit |= bit;
+  }
+  return masks;
+}
 
 #if defined(__SSE2__)
 
@@ -58,19 +73,7 @@ inline ClassMasks Classify(const char* p) {
 
 #else
 
-inline ClassMasks Classify(const char* p) {
-  ClassMasks masks;
-  for (size_t i = 0; i < kMaskBytes; ++i) {
-    const auto c = static_cast<unsigned char>(p[i]);
-    const uint64_t bit = uint64_t{1} << i;
-    if (c >= 0x80 || static_cast<unsigned char>((c | 0x20) - 'a') < 26) masks.letter |= bit;
-    if (static_cast<unsigned char>(c - '0') < 10) masks.digit |= bit;
-    if (c == '_') masks.connector |= bit;
-    if (c == '\'' || c == '.') masks.mid_both |= bit;
-    if (c == ',' || c == ';') masks.mid_digit |= bit;
-  }
-  return masks;
-}
+inline ClassMasks Classify(const char* p) { return ClassifyPortable(p); }
 
 #endif
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,6 +82,14 @@ TEST(Analyzer, StopWordsAreLuceneS33) {
     EXPECT_FALSE(IsEnglishStopWord(std::string(word) + "x")) << word;
     EXPECT_TRUE(AnalyzeWith({StopWords::kEnglish33, "none", Marks::kKeep}, word).tokens.empty()) << word;
     EXPECT_EQ(AnalyzeWith({}, word).tokens.size(), 1u) << word;
+  }
+  // The table knows no other word: all of up to four letters.
+  const std::set<std::string_view> set(kEnglishStopWords.begin(), kEnglishStopWords.end());
+  std::string word;
+  for (uint32_t i = 1; i < 27 * 27 * 27 * 27; ++i) {
+    word.clear();
+    for (uint32_t rest = i; rest > 0; rest /= 27) word.push_back(static_cast<char>('`' + rest % 27));
+    ASSERT_EQ(IsEnglishStopWord(word), set.count(word) == 1) << word;
   }
   // Compared after folding: full-width letters.
   EXPECT_TRUE(AnalyzeWith({StopWords::kEnglish33, "none", Marks::kKeep}, Utf8({0xFF34, 0xFF48, 0xFF45})).tokens.empty());
