@@ -58,7 +58,8 @@ class ReadableFile {
   // Reads up to out.size() bytes; fewer only at the end of the file.
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) const = 0;
   virtual absl::StatusOr<uint64_t> Size() const = 0;  // now
-  // Maps the whole file read-only. The region may outlive the ReadableFile.
+  // Maps the whole file read-only. The region may outlive the ReadableFile. Meant for files that are finished: whether
+  // it shows later writes is not said.
   virtual absl::StatusOr<std::unique_ptr<MappedRegion>> Map() const = 0;
 };
 
@@ -77,6 +78,9 @@ class SharedPage {
   virtual size_t size() const = 0;
 };
 
+// Any thread. NotFound for a name or a parent that is not there; FailedPrecondition for a directory where a file is
+// wanted and for a directory that is not empty. Open files, regions, pages and locks stay valid when
+// their names are removed.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -88,6 +92,7 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) = 0;
   // Replaces `to` if it is there.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // Removes a file or an empty directory.
   virtual absl::Status Remove(const std::string& path) = 0;
   virtual absl::StatusOr<uint64_t> FileSize(const std::string& path) = 0;
   virtual absl::StatusOr<bool> Exists(const std::string& path) = 0;
@@ -107,7 +112,8 @@ class FileSystem {
   // Whether somebody (this process included) holds the lock. Changes nothing. A missing file is not locked.
   virtual absl::StatusOr<bool> IsLocked(const std::string& path) = 0;
 
-  // Maps `size` bytes of a file for sharing; `writable` creates it or sets its size.
+  // Maps `size` bytes of a file for sharing; `writable` creates it or sets its size (and takes the space, so that using
+  // the page cannot fail). DataLoss if a read-only one is shorter than `size`, InvalidArgument if `size` is 0.
   virtual absl::StatusOr<std::unique_ptr<SharedPage>> MapShared(const std::string& path, size_t size, bool writable) = 0;
 
   // The path for the operating system, where there is one: LMDB needs it. Empty for memory and simulation.
@@ -146,8 +152,9 @@ class MemoryEnv {
 };
 std::unique_ptr<MemoryEnv> NewMemoryEnv();
 
-// Reads a whole file.
-absl::StatusOr<ByteBuffer> ReadFile(FileSystem& files, const std::string& path);
+// Reads a whole file; ResourceExhausted if it is larger than `size_max`, because a size found on disk must not decide
+// how much memory is taken.
+absl::StatusOr<ByteBuffer> ReadFile(FileSystem& files, const std::string& path, uint64_t size_max = UINT64_MAX);
 // Reads exactly out.size() bytes; DataLoss naming `section` if the file ends before.
 absl::Status ReadExactly(const ReadableFile& file, const std::string& path, std::string_view section, uint64_t offset,
                          std::span<std::byte> out);

@@ -1,0 +1,32 @@
+#include "src/env/env.h"
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+
+namespace ashlar::env {
+
+absl::StatusOr<ByteBuffer> ReadFile(FileSystem& files, const std::string& path, uint64_t size_max) {
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, files.OpenForRead(path));
+  ASHLAR_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  if (size > size_max) {
+    return WithPlace(ResourceExhausted(
+                         absl::StrCat(path, ": ", size, " bytes, at most ", size_max, " are read")),
+                     path, "", 0);
+  }
+  ByteBuffer bytes(size);
+  ASHLAR_ASSIGN_OR_RETURN(const size_t read, file->ReadAt(0, bytes));
+  bytes.resize(read);  // the file may have become shorter since
+  return bytes;
+}
+
+absl::Status ReadExactly(const ReadableFile& file, const std::string& path,
+                         std::string_view section, uint64_t offset, std::span<std::byte> out) {
+  absl::StatusOr<size_t> read = file.ReadAt(offset, out);
+  if (!read.ok()) return WithPlace(std::move(read).status(), path, section, offset);
+  if (*read == out.size()) return absl::OkStatus();
+  return DataLoss(
+      path, section, offset,
+      absl::StrCat("the file ends too early: expected ", out.size(), " bytes, found ", *read));
+}
+
+}  // namespace ashlar::env
