@@ -44,6 +44,12 @@ struct CatalogValue {
   bool operator==(const CatalogValue&) const = default;
 };
 
+inline constexpr size_t kAnalyzerIdentityBytesMax = 4096;
+
+// The file id in a catalog value's header: derived from the store and the generation, so that equal values have equal
+// bytes and a value in the wrong place is noticed.
+FileId CatalogFileId(const StoreId& store_id, uint64_t generation);
+
 // Framed and checksummed bytes, and back. Decode: DataLoss (place: `source`), Unimplemented for a newer format.
 ByteBuffer EncodeCatalogValue(const CatalogValue& value);
 absl::StatusOr<CatalogValue> DecodeCatalogValue(ByteSpan bytes, std::string_view source);
