@@ -5,12 +5,12 @@
 #ifndef ASHLAR_FORMAT_TERM_BLOCK_H_
 #define ASHLAR_FORMAT_TERM_BLOCK_H_
 
-#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "absl/status/statusor.h"
 #include "src/base/bytes.h"
 
 namespace ashlar::format {
@@ -110,8 +110,9 @@ class TermBlockReader {
   bool ok() const { return ok_; }
 
  private:
-  bool ReadEntry(ByteReader* in, uint64_t* postings_offset, TermInfo* info) const;
-  ByteSpan texts_, entries_, block_;
+  // `in` reads `bytes`; the list begins at `*postings_offset`, which moves to the next one's.
+  bool ReadEntry(ByteSpan bytes, ByteReader* in, uint64_t* postings_offset, TermInfo* info) const;
+  ByteSpan texts_, entries_;
   IndexShape shape_;
   uint32_t count_ = 0;
   uint32_t returned_ = 0;

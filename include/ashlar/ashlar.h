@@ -6,6 +6,7 @@
 #include "ashlar/hits.h"
 #include "ashlar/options.h"
 #include "ashlar/query.h"
+#include "ashlar/reindex.h"
 #include "ashlar/schema.h"
 #include "ashlar/snapshot.h"
 #include "ashlar/status.h"

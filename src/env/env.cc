@@ -1,9 +1,40 @@
 #include "src/env/env.h"
 
+#include <cerrno>
+
 #include "absl/strings/str_cat.h"
 #include "src/base/status.h"
+#include "src/env/env_error.h"
 
 namespace ashlar::env {
+
+absl::Status EnvError(int error, std::string_view operation, const std::string& path) {
+  absl::Status status = ErrnoError(error, operation, path);
+  if (error != EISDIR && error != ENOTEMPTY) return status;
+  return WithPlace(absl::FailedPreconditionError(status.message()), path, "", 0);
+}
+
+absl::Status ClosedError(const std::string& path) {
+  return FailedPrecondition(absl::StrCat(path, ": the file is closed"));
+}
+
+absl::Status OutsideMappingError(const std::string& path, uint64_t offset, uint64_t length,
+                                 uint64_t size) {
+  return WithPlace(InvalidArgument(absl::StrCat(path, ": range at ", offset, " of ", length,
+                                                " bytes is outside a mapping of ", size)),
+                   path, "", offset);
+}
+
+absl::Status ShortenedError(const std::string& path, uint64_t offset, uint64_t expected,
+                            uint64_t found) {
+  return DataLoss(
+      path, "file", offset,
+      absl::StrCat("the file is too short: expected ", expected, " bytes, found ", found));
+}
+
+absl::Status PageSizeError(const std::string& path, uint64_t size) {
+  return InvalidArgument(absl::StrCat(path, ": cannot share a page of ", size, " bytes"));
+}
 
 absl::StatusOr<ByteBuffer> ReadFile(FileSystem& files, const std::string& path, uint64_t size_max) {
   ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, files.OpenForRead(path));

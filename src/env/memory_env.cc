@@ -6,12 +6,12 @@
 // Threads: all of it. The name table has one mutex, each file has its own; no code holds two files'
 // mutexes.
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <shared_mutex>
 #include <string>
 #include <utility>
@@ -20,6 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "src/base/status.h"
 #include "src/env/env.h"
+#include "src/env/env_error.h"
+#include "src/env/page_buffer.h"
 #include "src/env/path.h"
 
 namespace ashlar::env {
@@ -27,21 +29,8 @@ namespace {
 
 constexpr uint64_t kSizeMax = std::numeric_limits<int64_t>::max();
 
-// Mapped files start on a page everywhere else, and readers rely on aligned sections.
-template <class T>
-struct PageAllocator {
-  using value_type = T;
-  static constexpr std::align_val_t kAlignment{4096};
-  PageAllocator() = default;
-  template <class U>
-  PageAllocator(const PageAllocator<U>&) {}  // NOLINT: allocators convert
-  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kAlignment)); }
-  void deallocate(T* p, size_t) { ::operator delete(p, kAlignment); }
-  bool operator==(const PageAllocator&) const { return true; }
-};
-
 struct Buffer {
-  std::vector<std::byte, PageAllocator<std::byte>> bytes;
+  PageBuffer bytes;
   int regions = 0;  // read-only mappings: bytes must not change
   int pages = 0;    // shared pages: bytes must not move
 };
@@ -187,13 +176,8 @@ class MemoryWritableFile : public WritableFile {
   }
 
  private:
-  absl::Status CheckOpen() const {
-    return open_ ? absl::OkStatus()
-                 : FailedPrecondition(absl::StrCat(path_, ": the file is closed"));
-  }
-  absl::Status TooLarge() const {
-    return WithPlace(ResourceExhausted(absl::StrCat(path_, ": file too large")), path_, "", 0);
-  }
+  absl::Status CheckOpen() const { return open_ ? absl::OkStatus() : ClosedError(path_); }
+  absl::Status TooLarge() const { return EnvError(EFBIG, "write", path_); }
 
   const std::string path_;
   const std::shared_ptr<MemoryFile> file_;
@@ -212,9 +196,7 @@ class MemoryRegion : public MappedRegion {
   uint64_t size() const override { return buffer_->bytes.size(); }
   absl::Status Populate(uint64_t offset, uint64_t length) const override {
     if (offset <= size() && length <= size() - offset) return absl::OkStatus();
-    return WithPlace(InvalidArgument(absl::StrCat(path_, ": range at ", offset, " of ", length,
-                                                  " bytes is outside a mapping of ", size())),
-                     path_, "", offset);
+    return OutsideMappingError(path_, offset, length, size());
   }
 
  private:
@@ -329,15 +311,13 @@ class MemoryFileSystem : public FileSystem {
   absl::StatusOr<std::unique_ptr<SharedPage>> MapShared(const std::string& path, size_t size,
                                                         bool writable) override {
     if (size == 0 || size > kSizeMax) {
-      return InvalidArgument(absl::StrCat(path, ": a shared page of ", size, " bytes"));
+      return PageSizeError(path, size);
     }
     ASHLAR_ASSIGN_OR_RETURN(std::shared_ptr<MemoryFile> file,
                             Open(path, writable ? kExistingOrCreate : kExisting));
     std::shared_ptr<Buffer> buffer = file->AcquirePage(size, writable);
     if (buffer == nullptr) {
-      return DataLoss(
-          path, "file", 0,
-          absl::StrCat("too short to map: expected ", size, " bytes, found ", file->size()));
+      return ShortenedError(path, 0, size, file->size());
     }
     return std::make_unique<MemoryPage>(std::move(file), std::move(buffer), size, writable);
   }
@@ -350,14 +330,12 @@ class MemoryFileSystem : public FileSystem {
   // is under a directory stands together.
   using NameTable = std::map<std::string, std::shared_ptr<MemoryFile>>;
 
-  static absl::Status Missing(const std::string& path) {
-    return WithPlace(NotFound(absl::StrCat(path, ": no such file or directory")), path, "", 0);
-  }
+  static absl::Status Missing(const std::string& path) { return EnvError(ENOENT, "look up", path); }
   static absl::Status IsDirectory(const std::string& path) {
-    return WithPlace(FailedPrecondition(absl::StrCat(path, ": is a directory")), path, "", 0);
+    return EnvError(EISDIR, "open", path);
   }
   static absl::Status NameTaken(const std::string& path) {
-    return WithPlace(AlreadyExists(absl::StrCat(path, ": exists")), path, "", 0);
+    return EnvError(EEXIST, "create", path);
   }
 
   absl::Status CheckDirectory(const std::string& name) const {
@@ -405,13 +383,13 @@ absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string
   if (target.empty()) return IsDirectory(to);
   const bool is_directory = it->second == nullptr;
   if (is_directory && (target + "/").compare(0, source.size() + 1, source + "/") == 0) {
-    return InvalidArgument(absl::StrCat(from, ": cannot move a directory into itself, ", to));
+    return FailedPrecondition(absl::StrCat(from, ": cannot move a directory into itself, ", to));
   }
   const auto old = names_.find(target);
   if (old != names_.end() && is_directory != (old->second == nullptr))
     return is_directory ? Missing(to) : IsDirectory(to);
   if (is_directory && old != names_.end() && FirstUnder(target) != names_.end()) {
-    return FailedPrecondition(absl::StrCat(to, ": directory not empty"));
+    return EnvError(ENOTEMPTY, "rename", to);
   }
   names_[target] = it->second;
   names_.erase(it);
@@ -430,7 +408,7 @@ absl::Status MemoryFileSystem::Remove(const std::string& path) {
   const auto it = names_.find(name);
   if (it == names_.end()) return name.empty() ? IsDirectory(path) : Missing(path);
   if (it->second == nullptr && FirstUnder(name) != names_.end()) {
-    return WithPlace(FailedPrecondition(absl::StrCat(path, ": directory not empty")), path, "", 0);
+    return EnvError(ENOTEMPTY, "remove", path);
   }
   names_.erase(it);
   return absl::OkStatus();

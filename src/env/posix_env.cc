@@ -20,6 +20,7 @@
 #include "src/base/check.h"
 #include "src/base/status.h"
 #include "src/env/env.h"
+#include "src/env/env_error.h"
 #include "src/env/posix_lock.h"
 
 #ifndef MADV_POPULATE_READ
@@ -66,16 +67,16 @@ struct OpenedFile {
 // O_NONBLOCK changes nothing for files but keeps a FIFO in a file's place from stopping us forever.
 absl::StatusOr<OpenedFile> OpenRegular(const std::string& path, int flags) {
   const int fd = Retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666); });
-  if (fd < 0) return PosixError(errno, "open", path);
+  if (fd < 0) return EnvError(errno, "open", path);
   struct stat info {};
   if (::fstat(fd, &info) != 0) {
     const int error = errno;
     ::close(fd);
-    return PosixError(error, "stat", path);
+    return EnvError(error, "stat", path);
   }
   OpenedFile opened{std::make_unique<Descriptor>(fd, IdentityOf(info)),
                     static_cast<uint64_t>(info.st_size)};
-  if (S_ISDIR(info.st_mode)) return PosixError(EISDIR, "open", path);
+  if (S_ISDIR(info.st_mode)) return EnvError(EISDIR, "open", path);
   if (!S_ISREG(info.st_mode)) {
     return WithPlace(FailedPrecondition(absl::StrCat(path, ": not a regular file")), path, "", 0);
   }
@@ -90,14 +91,13 @@ class PosixWritableFile : public WritableFile {
   absl::Status WriteAt(uint64_t offset, ByteSpan bytes) override {
     ASHLAR_RETURN_IF_ERROR(CheckOpen());
     if (offset > kOffsetMax || bytes.size() > kOffsetMax - offset)
-      return PosixError(EFBIG, "write", path_);
+      return EnvError(EFBIG, "write", path_);
     while (!bytes.empty()) {
       const ssize_t n = Retry([&] {
         return ::pwrite(descriptor_->fd(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
       });
-      if (n < 0) return PosixError(errno, absl::StrCat("write at offset ", offset).c_str(), path_);
-      if (n == 0)
-        return PosixError(EIO, "write nothing", path_);  // never seen; would loop for ever
+      if (n < 0) return EnvError(errno, absl::StrCat("write at offset ", offset), path_);
+      if (n == 0) return EnvError(EIO, "write nothing", path_);  // never seen; would loop for ever
       bytes = bytes.subspan(static_cast<size_t>(n));
       offset += static_cast<uint64_t>(n);
       size_ = std::max(size_, offset);
@@ -112,15 +112,15 @@ class PosixWritableFile : public WritableFile {
     // An interrupted sync has not reported (and so not forgotten) any failed write: that one may be
     // repeated.
     if (Retry([&] { return ::fdatasync(descriptor_->fd()); }) != 0)
-      return PosixError(errno, "sync", path_);
+      return EnvError(errno, "sync", path_);
     return absl::OkStatus();
   }
 
   absl::Status Truncate(uint64_t size) override {
     ASHLAR_RETURN_IF_ERROR(CheckOpen());
-    if (size > kOffsetMax) return PosixError(EFBIG, "truncate", path_);
+    if (size > kOffsetMax) return EnvError(EFBIG, "truncate", path_);
     if (Retry([&] { return ::ftruncate(descriptor_->fd(), static_cast<off_t>(size)); }) != 0) {
-      return PosixError(errno, "truncate", path_);
+      return EnvError(errno, "truncate", path_);
     }
     size_ = size;
     return absl::OkStatus();
@@ -131,14 +131,14 @@ class PosixWritableFile : public WritableFile {
   absl::Status Close() override {
     if (!descriptor_->is_open()) return closed_;
     if (const int error = descriptor_->Close(); error != 0)
-      closed_ = PosixError(error, "close", path_);
+      closed_ = EnvError(error, "close", path_);
     return closed_;
   }
 
  private:
   absl::Status CheckOpen() const {
     if (descriptor_->is_open()) return absl::OkStatus();
-    return FailedPrecondition(absl::StrCat(path_, ": the file is closed"));
+    return ClosedError(path_);
   }
 
   const std::string path_;
@@ -164,9 +164,7 @@ class PosixMappedRegion : public MappedRegion {
 
   absl::Status Populate(uint64_t offset, uint64_t length) const override {
     if (offset > size_ || length > size_ - offset) {
-      return WithPlace(InvalidArgument(absl::StrCat(path_, ": range at ", offset, " of ", length,
-                                                    " bytes is outside a mapping of ", size_)),
-                       path_, "", offset);
+      return OutsideMappingError(path_, offset, length, size_);
     }
     if (length == 0) return absl::OkStatus();
     int error = Advise(offset, length);
@@ -180,8 +178,8 @@ class PosixMappedRegion : public MappedRegion {
     if (error == EINVAL) return absl::OkStatus();
     error = Advise(offset, length);  // the read may have cured it
     if (error == 0) return absl::OkStatus();
-    return PosixError(error == EFAULT ? EIO : error,
-                      absl::StrCat("populate at offset ", offset).c_str(), path_);
+    return EnvError(error == EFAULT ? EIO : error, absl::StrCat("populate at offset ", offset),
+                    path_);
   }
 
  private:
@@ -199,11 +197,9 @@ class PosixMappedRegion : public MappedRegion {
 
   absl::Status CheckNotShorter(uint64_t offset) const {
     struct stat info {};
-    if (::fstat(descriptor_->fd(), &info) != 0) return PosixError(errno, "stat", path_);
+    if (::fstat(descriptor_->fd(), &info) != 0) return EnvError(errno, "stat", path_);
     if (static_cast<uint64_t>(info.st_size) >= size_) return absl::OkStatus();
-    return DataLoss(path_, "file", offset,
-                    absl::StrCat("the file was shortened while mapped: expected ", size_,
-                                 " bytes, found ", info.st_size));
+    return ShortenedError(path_, offset, size_, static_cast<uint64_t>(info.st_size));
   }
 
   absl::Status ReadBack(uint64_t offset, uint64_t length) const {
@@ -213,13 +209,9 @@ class PosixMappedRegion : public MappedRegion {
           scratch.data(), static_cast<size_t>(std::min<uint64_t>(length, scratch.size())));
       size_t read = 0;
       if (const int error = ReadFully(descriptor_->fd(), offset, part, &read); error != 0) {
-        return PosixError(error, absl::StrCat("read at offset ", offset + read).c_str(), path_);
+        return EnvError(error, absl::StrCat("read at offset ", offset + read), path_);
       }
-      if (read < part.size()) {
-        return DataLoss(path_, "file", offset,
-                        absl::StrCat("the file was shortened while mapped: expected ", size_,
-                                     " bytes, found ", offset + read));
-      }
+      if (read < part.size()) return ShortenedError(path_, offset, size_, offset + read);
       offset += read;
       length -= read;
     }
@@ -240,14 +232,14 @@ class PosixReadableFile : public ReadableFile {
   absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) const override {
     size_t read = 0;
     if (const int error = ReadFully(descriptor_->fd(), offset, out, &read); error != 0) {
-      return PosixError(error, absl::StrCat("read at offset ", offset + read).c_str(), path_);
+      return EnvError(error, absl::StrCat("read at offset ", offset + read), path_);
     }
     return read;
   }
 
   absl::StatusOr<uint64_t> Size() const override {
     struct stat info {};
-    if (::fstat(descriptor_->fd(), &info) != 0) return PosixError(errno, "stat", path_);
+    if (::fstat(descriptor_->fd(), &info) != 0) return EnvError(errno, "stat", path_);
     return static_cast<uint64_t>(info.st_size);
   }
 
@@ -256,7 +248,7 @@ class PosixReadableFile : public ReadableFile {
     std::byte* data = nullptr;
     if (size > 0) {  // an empty mapping is an error to mmap, not to us
       void* const address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_->fd(), 0);
-      if (address == MAP_FAILED) return PosixError(errno, "map", path_);
+      if (address == MAP_FAILED) return EnvError(errno, "map", path_);
       data = static_cast<std::byte*>(address);
     }
     return std::make_unique<PosixMappedRegion>(path_, descriptor_, data, size);
@@ -305,20 +297,23 @@ class PosixFileSystem : public FileSystem {
     ASHLAR_RETURN_IF_ERROR(CheckPath(from));
     ASHLAR_RETURN_IF_ERROR(CheckPath(to));
     if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-    return PosixError(errno, absl::StrCat("rename to ", to).c_str(), from);
+    if (errno == EINVAL) {
+      return FailedPrecondition(absl::StrCat(from, ": cannot move a directory into itself, ", to));
+    }
+    return EnvError(errno, absl::StrCat("rename to ", to), from);
   }
 
   absl::Status Remove(const std::string& path) override {
     ASHLAR_RETURN_IF_ERROR(CheckPath(path));
     if (std::remove(path.c_str()) == 0) return absl::OkStatus();
-    return PosixError(errno, "remove", path);
+    return EnvError(errno, "remove", path);
   }
 
   absl::StatusOr<uint64_t> FileSize(const std::string& path) override {
     ASHLAR_RETURN_IF_ERROR(CheckPath(path));
     struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) return PosixError(errno, "stat", path);
-    if (S_ISDIR(info.st_mode)) return PosixError(EISDIR, "size", path);
+    if (::stat(path.c_str(), &info) != 0) return EnvError(errno, "stat", path);
+    if (S_ISDIR(info.st_mode)) return EnvError(EISDIR, "size", path);
     return static_cast<uint64_t>(info.st_size);
   }
 
@@ -327,7 +322,7 @@ class PosixFileSystem : public FileSystem {
     struct stat info {};
     if (::stat(path.c_str(), &info) == 0) return true;
     if (errno == ENOENT || errno == ENOTDIR) return false;
-    return PosixError(errno, "stat", path);
+    return EnvError(errno, "stat", path);
   }
 
   absl::StatusOr<std::vector<DirectoryEntry>> List(const std::string& directory) override;
@@ -335,16 +330,16 @@ class PosixFileSystem : public FileSystem {
   absl::Status CreateDirectory(const std::string& path) override {
     ASHLAR_RETURN_IF_ERROR(CheckPath(path));
     if (::mkdir(path.c_str(), 0777) == 0) return absl::OkStatus();
-    return PosixError(errno, "create directory", path);
+    return EnvError(errno, "create directory", path);
   }
 
   absl::Status SyncDirectory(const std::string& path) override {
     ASHLAR_RETURN_IF_ERROR(CheckPath(path));
     const int fd = Retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    if (fd < 0) return PosixError(errno, "open directory", path);
+    if (fd < 0) return EnvError(errno, "open directory", path);
     const int error = Retry([&] { return ::fsync(fd); }) == 0 ? 0 : errno;
     ::close(fd);
-    return error == 0 ? absl::OkStatus() : PosixError(error, "sync directory", path);
+    return error == 0 ? absl::OkStatus() : EnvError(error, "sync directory", path);
   }
 
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
@@ -381,7 +376,7 @@ absl::StatusOr<std::vector<FileSystem::DirectoryEntry>> PosixFileSystem::List(
     const std::string& directory) {
   ASHLAR_RETURN_IF_ERROR(CheckPath(directory));
   const std::unique_ptr<DIR, int (*)(DIR*)> handle(::opendir(directory.c_str()), &::closedir);
-  if (handle == nullptr) return PosixError(errno, "open directory", directory);
+  if (handle == nullptr) return EnvError(errno, "open directory", directory);
   std::vector<DirectoryEntry> entries;
   for (;;) {
     errno = 0;  // readdir says null both at the end and on an error
@@ -398,7 +393,7 @@ absl::StatusOr<std::vector<FileSystem::DirectoryEntry>> PosixFileSystem::List(
     }
     entries.push_back(std::move(entry));
   }
-  if (errno != 0) return PosixError(errno, "list", directory);
+  if (errno != 0) return EnvError(errno, "list", directory);
   std::sort(entries.begin(), entries.end(),
             [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; });
   return entries;
@@ -407,29 +402,26 @@ absl::StatusOr<std::vector<FileSystem::DirectoryEntry>> PosixFileSystem::List(
 absl::StatusOr<std::unique_ptr<SharedPage>> PosixFileSystem::MapShared(const std::string& path,
                                                                        size_t size, bool writable) {
   ASHLAR_RETURN_IF_ERROR(CheckPath(path));
-  if (size == 0 || size > kOffsetMax)
-    return InvalidArgument(absl::StrCat(path, ": a shared page of ", size, " bytes"));
+  if (size == 0 || size > kOffsetMax) return PageSizeError(path, size);
   ASHLAR_ASSIGN_OR_RETURN(const OpenedFile opened,
                           OpenRegular(path, writable ? O_RDWR | O_CREAT : O_RDONLY));
   const int fd = opened.descriptor->fd();
   if (writable) {
     if (opened.size > size &&
         Retry([&] { return ::ftruncate(fd, static_cast<off_t>(size)); }) != 0) {
-      return PosixError(errno, "truncate", path);
+      return EnvError(errno, "truncate", path);
     }
     // A hole in a shared mapping is a SIGBUS when the disk is full: take the space now, where it is
     // an error.
     int error = EINTR;
     while (error == EINTR) error = ::posix_fallocate(fd, 0, static_cast<off_t>(size));
-    if (error != 0) return PosixError(error, "allocate", path);
+    if (error != 0) return EnvError(error, "allocate", path);
   } else if (opened.size < size) {
-    return DataLoss(
-        path, "file", 0,
-        absl::StrCat("too short to map: expected ", size, " bytes, found ", opened.size));
+    return ShortenedError(path, 0, size, opened.size);
   }
   void* const address =
       ::mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
-  if (address == MAP_FAILED) return PosixError(errno, "map", path);
+  if (address == MAP_FAILED) return EnvError(errno, "map", path);
   return std::make_unique<PosixSharedPage>(static_cast<std::byte*>(address), size, writable);
 }
 

@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/base/status.h"
+#include "src/env/env_error.h"
 
 namespace ashlar::env {
 namespace {
@@ -160,14 +161,14 @@ absl::StatusOr<std::unique_ptr<FileLock>> LockRegistry::Lock(const std::string& 
   if (::stat(path.c_str(), &info) == 0) {
     // Asked before opening: there should be no second descriptor to close.
     if (FindOwn(IdentityOf(info)) != nullptr) return HeldHere(path);
-    if (S_ISDIR(info.st_mode)) return PosixError(EISDIR, "open lock file", path);
+    if (S_ISDIR(info.st_mode)) return EnvError(EISDIR, "open lock file", path);
   }
   const int fd = RetryOpen(path, O_RDWR | O_CREAT);
-  if (fd < 0) return PosixError(errno, "open lock file", path);
+  if (fd < 0) return EnvError(errno, "open lock file", path);
   if (::fstat(fd, &info) != 0) {
     const int error = errno;
     ::close(fd);
-    return PosixError(error, "stat lock file", path);
+    return EnvError(error, "stat lock file", path);
   }
   const FileIdentity identity = IdentityOf(info);
   if (Held* const held = FindOwn(identity); held != nullptr) {  // the name was exchanged meanwhile
@@ -188,7 +189,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> LockRegistry::Lock(const std::string& 
   if (known && found.l_pid != holder.pid)
     holder = {found.l_pid, ""};  // the text is an earlier holder's
   ::close(fd);
-  if (error != EAGAIN && error != EACCES) return PosixError(error, "lock", path);
+  if (error != EAGAIN && error != EACCES) return EnvError(error, "lock", path);
   return LockedBy(path, holder, "another process");
 }
 
@@ -199,13 +200,13 @@ absl::StatusOr<bool> LockRegistry::IsLocked(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return false;
-    return PosixError(errno, "stat lock file", path);
+    return EnvError(errno, "stat lock file", path);
   }
   if (FindOwn(IdentityOf(info)) != nullptr) return true;
   const int fd = RetryOpen(path, O_RDONLY);
   if (fd < 0) {
     if (errno == ENOENT) return false;
-    return PosixError(errno, "open lock file", path);
+    return EnvError(errno, "open lock file", path);
   }
   if (::fstat(fd, &info) == 0) {
     if (Held* const held = FindOwn(IdentityOf(info)); held != nullptr) {
@@ -217,7 +218,7 @@ absl::StatusOr<bool> LockRegistry::IsLocked(const std::string& path) {
   const int result = ::fcntl(fd, F_GETLK, &found);
   const int error = errno;
   ::close(fd);
-  if (result != 0) return PosixError(error, "test lock", path);
+  if (result != 0) return EnvError(error, "test lock", path);
   return found.l_type != F_UNLCK;
 }
 
@@ -245,12 +246,6 @@ void LockRegistry::Release(FileIdentity identity) {
 }  // namespace
 
 FileIdentity IdentityOf(const struct stat& info) { return {info.st_dev, info.st_ino}; }
-
-absl::Status PosixError(int error, std::string_view operation, const std::string& path) {
-  absl::Status status = ErrnoError(error, operation, path);
-  if (error != EISDIR && error != ENOTEMPTY) return status;
-  return WithPlace(absl::FailedPreconditionError(status.message()), path, "", 0);
-}
 
 int Descriptor::Close() {
   if (fd_ < 0) return 0;

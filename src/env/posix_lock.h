@@ -31,10 +31,6 @@ struct FileIdentity {
 };
 FileIdentity IdentityOf(const struct stat& info);
 
-// ErrnoError, except that a directory where a file belongs and a directory that is not empty are
-// FailedPrecondition.
-absl::Status PosixError(int error, std::string_view operation, const std::string& path);
-
 // Owns a file descriptor. Closing never drops a lock that this process holds on the same file.
 class Descriptor {
  public:

@@ -5,9 +5,13 @@
 // engine's snapshot cell, under a mutex or with release); a reader that got n by acquire sees all of the first n documents.
 // Within shared structures (term table, posting chunks, key table) counts and heads are atomics, so that ThreadSanitizer
 // agrees.
+//
+// The fields of the default group share one list per term, whose postings say which fields they come from (posting_list.h):
+// a word of the group costs one look-up and one append, and a field of the group alone is that list, filtered.
 #ifndef ASHLAR_SRC_OVERLAY_OVERLAY_H_
 #define ASHLAR_SRC_OVERLAY_OVERLAY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,32 +25,74 @@
 #include "ashlar/schema.h"
 #include "format/layout.h"
 #include "src/base/bytes.h"
+#include "src/overlay/posting_list.h"
 #include "src/text/analyzed_document.h"
 
 namespace ashlar::overlay {
 
 class Overlay;
 
-// Walks the postings of one term among the first n documents. Models query::PostingCursor.
-// Owns nothing: valid while the Overlay lives.
+// Walks the postings of one term among the first n documents. Models query::PostingCursor: a new cursor stands on its
+// first posting. Owns nothing of the overlay: valid while the Overlay lives. One thread at a time.
 class Cursor {
  public:
-  Cursor() = default;                 // empty list
+  Cursor() = default;                                // empty list
   uint32_t document() const { return document_; }    // format::kNoDocument at the end
   uint32_t frequency() const { return frequency_; }
   void Next();
-  void Seek(uint32_t target);         // to the first document >= target; never back
-  uint32_t postings() const { return postings_; }    // documents in the list, dead ones included
+  void Seek(uint32_t target);                        // to the first document >= target; never back
+  // Documents in the list, dead ones included. O(1) unless documents were added since the snapshot or this is one field
+  // of a larger group: then the first call walks the list.
+  uint32_t postings() const {
+    if (postings_ == kNotCounted) postings_ = CountPostings();
+    return postings_;
+  }
   absl::Status status() const { return absl::OkStatus(); }
   // Appends the positions of the current posting, ascending. Empty where the field keeps none, and on the group's own list.
   void AppendPositions(std::vector<uint32_t>* out) const;
+  // Flush: the current posting in the form of segment::PostingRow. Appends one frequency per member of the index (the
+  // group's fields in ascending field number, or the one field) and the members' positions one after another.
+  void AppendRow(std::vector<uint32_t>* frequencies, std::vector<uint32_t>* positions) const;
 
  private:
   friend class Overlay;
+  static constexpr uint32_t kNotCounted = 0xFFFFFFFFu;
+  static constexpr uint32_t kAllMembers = 0xFFFFFFFFu;
+
+  void NextInKeyList();
+  void StandInKeyList();
+  uint32_t CountPostings() const;
+  // Appends a member's positions in the current posting and returns its frequency, 0 if it has none.
+  uint32_t AppendMember(uint32_t member, std::vector<uint32_t>* out) const;
+
   uint32_t document_ = format::kNoDocument;
   uint32_t frequency_ = 0;
-  uint32_t postings_ = 0;
-  // The owner of src/overlay adds what it needs.
+  mutable uint32_t postings_ = 0;
+  uint32_t left_ = 0;             // postings of the list not read yet
+  uint32_t documents_ = 0;        // n: documents from here on are not the snapshot's
+  uint32_t member_ = kAllMembers; // the member that is looked at
+  uint32_t last_ = 0;             // the ordinal of the posting read last
+  uint32_t total_ = 0;            // its occurrences in all members, unless occurs_once_
+  bool occurs_once_ = false;
+  ListShape shape_;
+  ByteCursor at_;                 // the next posting
+  ByteCursor payload_;            // the members and positions of the current one
+  const TermEntry* term_ = nullptr;
+  std::vector<uint32_t> ordinals_;  // the key field: the documents themselves, ascending
+  size_t ordinal_at_ = 0;
+};
+
+// Lengths of one field or the group by ordinal, 0 where missing. Valid while the Overlay lives; ordinals must be below a
+// document count got from a snapshot.
+class Lengths {
+ public:
+  Lengths() = default;  // all 0
+  uint32_t operator[](uint32_t ordinal) const { return column_ == nullptr ? 0 : column_->Get(ordinal); }
+
+ private:
+  friend class Overlay;
+  explicit Lengths(const LengthColumn* column) : column_(column) {}
+  const LengthColumn* column_ = nullptr;
 };
 
 class Overlay {
@@ -57,7 +103,7 @@ class Overlay {
   Overlay& operator=(const Overlay&) = delete;
 
   // --- writer ---
-  // Adds a document and returns its ordinal. DocumentIds must ascend. Ordinals count from 0.
+  // Adds a document and returns its ordinal. DocumentIds must ascend. Ordinals count from 0; at most 2^32 - 2 documents.
   uint32_t Add(DocumentId id, const text::AnalyzedDocument& document);
   // Marks a document dead at `sequence` (> 0); once per document.
   void Kill(uint32_t ordinal, Sequence sequence);
@@ -68,6 +114,7 @@ class Overlay {
   Cursor OpenTerm(format::IndexId index, std::string_view term, uint32_t n) const;
   // Length of a field (or the group) of a document, 0 if missing.
   uint32_t Length(format::IndexId index, uint32_t ordinal) const;
+  Lengths OpenLengths(format::IndexId index) const;
   Sequence DeathOf(uint32_t ordinal) const;  // 0: alive
   DocumentId IdOf(uint32_t ordinal) const;
   std::string_view KeyOf(uint32_t ordinal) const;
@@ -77,11 +124,11 @@ class Overlay {
   std::optional<uint32_t> FindId(DocumentId id, uint32_t n) const;
 
   // --- flush: only when frozen (no writer any more) ---
-  // Ordinals in ascending order of key (bytes); documents without a key are left out.
+  // Ordinals in ascending order of key (bytes), those of one key ascending; documents without a key are left out.
   std::vector<uint32_t> OrdinalsByKey() const;
-  // Terms of an index in ascending byte order, each with a cursor over all documents. For the group the caller merges the
-  // cursors of its fields. Stops at the first error.
-  absl::Status VisitTerms(format::IndexId field,
+  // Terms of an index in ascending byte order, each with a cursor over all documents. kGroupIndex gives the group's lists,
+  // whose Cursor::AppendRow has the members apart, so that a flush reads each list once. Stops at the first error.
+  absl::Status VisitTerms(format::IndexId index,
                           const std::function<absl::Status(std::string_view term, Cursor cursor)>& visit) const;
   // Postings of a field, for choosing the largest of the group.
   uint64_t PostingsOf(format::IndexId field) const;

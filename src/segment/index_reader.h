@@ -58,8 +58,10 @@ class IndexReader {
   absl::StatusOr<int64_t> FindBlock(std::string_view term) const;
   absl::StatusOr<ByteSpan> BlockBytes(uint64_t block) const;
   absl::Status Record(uint64_t block, format::TermIndexRecord* record) const;
+  absl::Status CheckList(std::string_view term, const format::TermInfo& info,
+                         const std::function<uint32_t(uint32_t ordinal)>& length) const;
 
-  format::TermsHeader header_;
+  format::TermsHeader header_{};
   uint32_t document_count_ = 0;
   const VerifiedBytes* terms_ = nullptr;
   const VerifiedBytes* headers_ = nullptr;
@@ -81,6 +83,7 @@ class TermIterator {
   bool LoadBlock();
   const IndexReader* reader_;
   uint64_t next_block_ = 0;
+  uint64_t block_offset_ = 0;
   format::TermBlockReader block_{};
   uint64_t returned_ = 0;
   std::string previous_;

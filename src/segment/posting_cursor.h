@@ -10,8 +10,18 @@
 #include "absl/status/status.h"
 #include "format/layout.h"
 #include "format/posting_block.h"
+#include "format/term_block.h"
+#include "src/segment/verified_bytes.h"
 
 namespace ashlar::segment {
+
+// Where the lists of one index are.
+struct ListSource {
+  format::IndexShape shape;
+  uint32_t document_count = 0;  // ordinals are below it
+  const VerifiedBytes* headers = nullptr;
+  const VerifiedBytes* postings = nullptr;
+};
 
 // Of a cursor on a group's list: every document of it, with summed frequencies.
 inline constexpr uint32_t kAllMembers = 0xFFFFFFFFu;
@@ -26,6 +36,8 @@ class PostingCursor {
   ~PostingCursor();
   // At the end from the start, with this error.
   explicit PostingCursor(absl::Status error);
+  // On the first posting of a list; errors show in status(). IndexReader::OpenCursor says what `member` means.
+  static PostingCursor Open(const ListSource& source, const format::TermInfo& info, uint32_t member);
 
   uint32_t document() const { return document_; }  // format::kNoDocument at the end
   uint32_t frequency() const { return frequency_; }
@@ -62,17 +74,19 @@ class PostingCursor {
   std::span<const uint32_t> block_documents() const { return {documents_ + at_, count_ - at_}; }
   std::span<const uint32_t> block_frequencies() const { return {frequencies_ + at_, count_ - at_}; }
 
-  // Implementation state, owned by src/segment.
-  struct State;
-  explicit PostingCursor(std::unique_ptr<State> state);
-
  private:
+  struct State;
   void NextBlock();
   void SeekForward(uint32_t target);
   void Enter(uint32_t at);
   void MoveToEnd();
-  // Loads blocks from `block` on until one has a posting for this cursor; false (and at the end) if there is none.
+  void Fail(absl::Status status);
+  void OpenShort(const format::TermInfo& info);
+  void OpenBlocks(const format::TermInfo& info);
+  // Decodes blocks from `block` on until one has a posting for this cursor; false (and at the end) if there is none.
   bool Load(uint32_t block);
+  // Shows the decoded postings, or those of the cursor's member.
+  absl::Status Show();
 
   uint32_t document_ = format::kNoDocument;
   uint32_t frequency_ = 0;

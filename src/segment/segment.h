@@ -95,6 +95,10 @@ class Segment {
   virtual std::vector<std::string> Check() const = 0;
 };
 
+// The catalog generation that a segment file was built on, read from its footer: for files that no catalog names.
+absl::StatusOr<uint64_t> PeekGeneration(env::Env env, const std::string& directory, uint64_t number,
+                                        const format::StoreId& store_id);
+
 struct MergeInput {
   std::shared_ptr<const Segment> segment;
   std::vector<bool> dead;  // by ordinal; empty: nobody

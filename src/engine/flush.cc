@@ -1,0 +1,366 @@
+// Flush: overlay -> segment file -> catalog. The catalog commit is the one moment at which the store's durable state
+// changes; before it the new files are orphans, after it the old ones are.
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "format/deaths.h"
+#include "format/document_codec.h"
+#include "src/base/status.h"
+#include "src/engine/engine.h"
+#include "src/engine/file_names.h"
+#include "src/segment/segment_builder.h"
+
+namespace ashlar::engine {
+namespace {
+
+// kOff writes no journal that could tell which sequences were handed out before a crash, so the catalog reserves them.
+constexpr Sequence kUnjournaledReserve = Sequence{1} << 40;
+
+// Splits an encoded document into what a segment stores and what its columns hold.
+class DocumentSplitter {
+ public:
+  explicit DocumentSplitter(const Schema& schema) : schema_(schema), key_(schema.KeyIndex()) {}
+
+  bool Split(ByteSpan encoded) {
+    stored_.clear();
+    columns_.clear();
+    return format::VisitValues(encoded, [this](const format::ValueView& value) {
+      if (static_cast<int>(value.field) == key_) return;
+      const Field& field = schema_.fields[value.field];
+      if (field.stored) format::AppendValue(value, &stored_);
+      if (field.column && field.type != FieldType::kText && field.type != FieldType::kBytes) columns_.push_back(value);
+    });
+  }
+  const ByteBuffer& stored() const { return stored_; }
+  const std::vector<format::ValueView>& columns() const { return columns_; }
+
+ private:
+  const Schema& schema_;
+  const int key_;
+  ByteBuffer stored_;
+  std::vector<format::ValueView> columns_;
+};
+
+// Feeds the live postings of an overlay to a builder: one index after the other.
+class PostingFeeder {
+ public:
+  // `new_ordinal` maps the overlay's ordinals to the segment's; format::kNoDocument: left out.
+  PostingFeeder(const overlay::Overlay& overlay, const std::vector<uint32_t>& new_ordinal,
+                segment::SegmentBuilder* builder)
+      : overlay_(overlay), new_ordinal_(new_ordinal), builder_(builder) {}
+
+  absl::Status FeedField(format::IndexId field) {
+    frequencies_.assign(1, 0);
+    return overlay_.VisitTerms(field, [this](std::string_view term, overlay::Cursor cursor) {
+      std::vector<overlay::Cursor> cursors(1, cursor);
+      return FeedTerm(term, &cursors);
+    });
+  }
+
+  // The group's list of a term is the union of its members' lists.
+  absl::Status FeedGroup(const std::vector<uint32_t>& members) {
+    struct MemberTerm {
+      std::string_view term;
+      overlay::Cursor cursor;
+    };
+    std::vector<std::vector<MemberTerm>> terms(members.size());
+    for (size_t i = 0; i < members.size(); ++i) {
+      ASHLAR_RETURN_IF_ERROR(overlay_.VisitTerms(members[i], [&terms, i](std::string_view term, overlay::Cursor cursor) {
+        terms[i].push_back({term, cursor});
+        return absl::OkStatus();
+      }));
+    }
+    frequencies_.assign(members.size(), 0);
+    std::vector<size_t> at(members.size(), 0);
+    std::vector<overlay::Cursor> cursors(members.size());
+    while (true) {
+      const std::string_view* least = nullptr;
+      for (size_t i = 0; i < members.size(); ++i)
+        if (at[i] < terms[i].size() && (least == nullptr || terms[i][at[i]].term < *least)) least = &terms[i][at[i]].term;
+      if (least == nullptr) return absl::OkStatus();
+      const std::string_view term = *least;
+      for (size_t i = 0; i < members.size(); ++i) {
+        const bool has = at[i] < terms[i].size() && terms[i][at[i]].term == term;
+        cursors[i] = has ? terms[i][at[i]++].cursor : overlay::Cursor();
+      }
+      ASHLAR_RETURN_IF_ERROR(FeedTerm(term, &cursors));
+    }
+  }
+
+ private:
+  absl::Status FeedTerm(std::string_view term, std::vector<overlay::Cursor>* cursors) {
+    bool begun = false;
+    while (true) {
+      uint32_t document = format::kNoDocument;
+      for (const overlay::Cursor& cursor : *cursors) document = std::min(document, cursor.document());
+      if (document == format::kNoDocument) break;
+      const uint32_t ordinal = new_ordinal_[document];
+      positions_.clear();
+      for (size_t i = 0; i < cursors->size(); ++i) {
+        overlay::Cursor& cursor = (*cursors)[i];
+        frequencies_[i] = 0;
+        if (cursor.document() != document) continue;
+        frequencies_[i] = cursor.frequency();
+        if (ordinal != format::kNoDocument) cursor.AppendPositions(&positions_);
+        cursor.Next();
+      }
+      if (ordinal == format::kNoDocument) continue;
+      if (!begun) ASHLAR_RETURN_IF_ERROR(builder_->BeginTerm(term));
+      begun = true;
+      ASHLAR_RETURN_IF_ERROR(builder_->AddPosting({ordinal, frequencies_, positions_}));
+    }
+    return begun ? builder_->EndTerm() : absl::OkStatus();
+  }
+
+  const overlay::Overlay& overlay_;
+  const std::vector<uint32_t>& new_ordinal_;
+  segment::SegmentBuilder* const builder_;
+  std::vector<uint32_t> frequencies_;
+  std::vector<uint32_t> positions_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::optional<format::SegmentEntry>> Engine::WriteOverlay(const overlay::Overlay& overlay,
+                                                                         uint32_t documents, Sequence at) {
+  const Schema& schema = *view_->schema;
+  std::vector<uint32_t> new_ordinal(documents, format::kNoDocument);
+  uint32_t live = 0;
+  for (uint32_t ordinal = 0; ordinal < documents; ++ordinal) {
+    const Sequence death = overlay.DeathOf(ordinal);
+    if (death == 0 || death > at) new_ordinal[ordinal] = live++;
+  }
+  if (live == 0) return std::optional<format::SegmentEntry>();
+
+  segment::SegmentSpec spec;
+  spec.number = NextFileNumber();
+  spec.store_id = committed_.store_id;
+  spec.schema = schema;
+  spec.schema_number = committed_.schema_number;
+  spec.analyzer_identity = committed_.analyzer_identity;
+  spec.generation = committed_.generation;
+  spec.documents_expected = live;
+  spec.postings_per_field.assign(schema.fields.size(), 0);
+  for (const format::IndexId index : searchable_)
+    if (index != format::kGroupIndex) spec.postings_per_field[index] = overlay.PostingsOf(index);
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<segment::SegmentBuilder> builder,
+                          segment::SegmentBuilder::Create(env_, directory_, spec));
+
+  DocumentSplitter splitter(schema);
+  std::vector<uint32_t> lengths(schema.fields.size(), 0);
+  for (uint32_t ordinal = 0; ordinal < documents; ++ordinal) {
+    if (new_ordinal[ordinal] == format::kNoDocument) continue;
+    if (!splitter.Split(overlay.DocumentOf(ordinal))) return Internal("an encoded document of the overlay is malformed");
+    for (const format::IndexId index : searchable_)
+      if (index != format::kGroupIndex) lengths[index] = overlay.Length(index, ordinal);
+    ASHLAR_RETURN_IF_ERROR(builder->AddDocument({overlay.IdOf(ordinal), overlay.KeyOf(ordinal), lengths,
+                                                 splitter.stored(), splitter.columns()}));
+  }
+  PostingFeeder feeder(overlay, new_ordinal, builder.get());
+  for (const format::IndexId index : segment::IndexesOf(schema)) {
+    ASHLAR_RETURN_IF_ERROR(builder->BeginIndex(index));
+    if (index == format::kGroupIndex) {
+      ASHLAR_RETURN_IF_ERROR(feeder.FeedGroup(segment::GroupFieldsOf(schema)));
+    } else {
+      ASHLAR_RETURN_IF_ERROR(feeder.FeedField(index));
+    }
+    ASHLAR_RETURN_IF_ERROR(builder->EndIndex());
+  }
+  ASHLAR_ASSIGN_OR_RETURN(format::SegmentEntry entry, builder->Finish());
+  return std::optional<format::SegmentEntry>(std::move(entry));
+}
+
+absl::StatusOr<std::shared_ptr<LiveSegment>> Engine::OpenSegment(const format::SegmentEntry& entry) {
+  ASHLAR_ASSIGN_OR_RETURN(std::shared_ptr<const segment::Segment> segment,
+                          segment::Segment::Open(env_, directory_, entry, committed_.store_id, committed_.generation,
+                                                 options_.open_mode));
+  return std::make_shared<LiveSegment>(std::move(segment), entry);
+}
+
+absl::Status Engine::CommitCatalog(format::CatalogValue* value,
+                                   const std::vector<std::shared_ptr<LiveSegment>>& segments) {
+  value->generation = committed_.generation + 1;
+  value->last_sequence =
+      next_sequence_ - 1 + (options_.durability == Durability::kOff && !closing_ ? kUnjournaledReserve : 0);
+  value->watermark = watermark_;
+  value->segments.clear();
+  format::DeathsFile deaths;
+  for (const std::shared_ptr<LiveSegment>& live : segments) {
+    format::SegmentDeaths of_segment;
+    of_segment.segment_number = live->entry().number;
+    of_segment.deaths = live->DeathsUpTo(value->floor);
+    format::SegmentEntry entry = live->entry();
+    entry.dead = static_cast<uint32_t>(of_segment.deaths.size());
+    value->segments.push_back(entry);
+    if (!of_segment.deaths.empty()) deaths.segments.push_back(std::move(of_segment));
+  }
+  std::sort(deaths.segments.begin(), deaths.segments.end(),
+            [](const format::SegmentDeaths& a, const format::SegmentDeaths& b) {
+              return a.segment_number < b.segment_number;
+            });
+  if (deaths_changed_) {
+    value->deaths_number = 0;
+    value->deaths_file_id = {};
+    if (!deaths.segments.empty()) {
+      value->deaths_number = NextFileNumber();
+      env_.entropy->Fill(deaths.file_id);
+      deaths.store_id = committed_.store_id;
+      deaths.generation = value->generation;
+      value->deaths_file_id = deaths.file_id;
+      const std::string path = Path(DeathsFileName(value->deaths_number));
+      ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, env_.files->CreateFile(path));
+      absl::Status status = file->Append(format::EncodeDeaths(deaths));
+      if (status.ok()) status = file->Sync();
+      if (status.ok()) status = file->Close();
+      if (status.ok()) status = env_.files->SyncDirectory(directory_);
+      if (!status.ok()) {
+        env_.files->Remove(path).IgnoreError();  // else an orphan, removed when the store is opened next
+        return status;
+      }
+    }
+  }
+  value->next_file_number = next_file_number_;
+  const absl::Status status = catalog_->Commit(*value);
+  if (!status.ok()) return Fail(status, !absl::IsResourceExhausted(status));
+  const uint64_t old_deaths = committed_.deaths_number;
+  committed_ = *value;
+  deaths_changed_ = false;
+  if (old_deaths != 0 && old_deaths != value->deaths_number) RemoveFiles({DeathsFileName(old_deaths)});
+  return absl::OkStatus();
+}
+
+void Engine::RemoveFiles(const std::vector<std::string>& names) {
+  // What can't be removed now is an orphan that the next open removes.
+  for (const std::string& name : names) env_.files->Remove(Path(name)).IgnoreError();
+}
+
+absl::Status Engine::FlushLocked() {
+  if (bulk_ != nullptr) ASHLAR_RETURN_IF_ERROR(FlushBulk());
+  const bool documents = cell_.overlay_documents > 0;
+  if (!documents && !deaths_changed_ && committed_.floor == cell_.sequence && committed_.watermark == watermark_)
+    return absl::OkStatus();
+  absl::StatusOr<std::optional<format::SegmentEntry>> entry =
+      WriteOverlay(*view_->overlay, cell_.overlay_documents, cell_.sequence);
+  if (!entry.ok()) return Fail(entry.status(), false);
+  std::vector<std::shared_ptr<LiveSegment>> segments = view_->segments;
+  if (entry->has_value()) {
+    absl::StatusOr<std::shared_ptr<LiveSegment>> live = OpenSegment(**entry);
+    if (!live.ok()) return Fail(live.status(), false);
+    segments.push_back(*std::move(live));
+  }
+  if (absl::Status status = PublishFloor(std::move(segments)); !status.ok()) {
+    if (entry->has_value()) RemoveUnpublished(**entry);
+    return status;
+  }
+  Count("flushes");
+  return absl::OkStatus();
+}
+
+// A segment file whose publication failed. If the outcome is unknown the catalog may name it, so it stays.
+void Engine::RemoveUnpublished(const format::SegmentEntry& entry) {
+  {
+    absl::MutexLock lock(&state_mutex_);
+    if (state_ == StoreState::kFailedSync) return;
+  }
+  RemoveFiles({segment::FileName(entry.number)});
+}
+
+absl::Status Engine::PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segments) {
+  format::CatalogValue value = committed_;
+  value.floor = cell_.sequence;
+  if (options_.durability != Durability::kOff) {
+    // The journal goes on in a new file, so that everything before it can go once the catalog has the new floor.
+    absl::Status status = EnsureJournal();
+    if (status.ok()) status = journal_->Rotate(JournalContext());
+    if (!status.ok()) return Fail(status, journal_ != nullptr && journal_->broken());
+    oldest_unsynced_ns_ = 0;  // a rotation syncs what it leaves
+    interval_asked_ = false;
+    value.journal_number = journal_->end().number;
+    value.durable_journal_number = journal_->synced().number;
+    value.durable_journal_offset = journal_->synced().offset;
+  }
+  ASHLAR_RETURN_IF_ERROR(CommitCatalog(&value, segments));
+  view_ = NewView(std::move(segments), std::make_shared<overlay::Overlay>(committed_.schema));
+  cell_.overlay_documents = 0;
+  replay_bytes_ = 0;
+  Show();
+  if (journal_ != nullptr) journal_->DropBelow(committed_.journal_number).IgnoreError();  // orphans at worst
+  NoteJournal();
+  return absl::OkStatus();
+}
+
+absl::Status Engine::FlushBulk() {
+  const std::unique_ptr<overlay::Overlay> bulk = std::move(bulk_);
+  const uint32_t documents = bulk->document_count();
+  const std::vector<uint32_t> by_key = bulk->OrdinalsByKey();
+  const auto duplicate = [](std::string_view key) {
+    return AlreadyExists(absl::StrCat("key '", ToAbsl(key),
+                                      "' was written with keys_are_new but is not new; nothing of that load since the "
+                                      "last flush was kept"));
+  };
+  for (size_t i = 0; i < by_key.size(); ++i) {
+    const std::string_view key = bulk->KeyOf(by_key[i]);
+    if (i > 0 && bulk->KeyOf(by_key[i - 1]) == key) return duplicate(key);
+    ASHLAR_ASSIGN_OR_RETURN(const Location live, FindLive(key, Group()));
+    if (live.where != Location::Where::kNone) return duplicate(key);
+  }
+  absl::StatusOr<std::optional<format::SegmentEntry>> entry = WriteOverlay(*bulk, documents, next_sequence_ - 1);
+  if (!entry.ok()) return Fail(entry.status(), false);
+  if (!entry->has_value()) return absl::OkStatus();
+  absl::StatusOr<std::shared_ptr<LiveSegment>> live = OpenSegment(**entry);
+  if (!live.ok()) return Fail(live.status(), false);
+  std::vector<std::shared_ptr<LiveSegment>> segments = view_->segments;
+  segments.push_back(*std::move(live));
+  const Cell before = cell_;
+  const Schema& schema = *view_->schema;
+  for (const format::IndexId index : searchable_)
+    cell_.length_sums[SumIndex(schema, index)] += segments.back()->segment().LengthSum(index);
+  cell_.live_documents += documents;
+  cell_.sequence = next_sequence_ - 1;
+  if (absl::Status status = PublishFloor(std::move(segments)); !status.ok()) {
+    cell_ = before;
+    RemoveUnpublished(**entry);
+    return status;
+  }
+  Count("flushes");
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Flush() {
+  ASHLAR_RETURN_IF_ERROR(CheckFork());
+  absl::MutexLock lock(&writer_mutex_);
+  ASHLAR_RETURN_IF_ERROR(CheckWritable());
+  return FlushLocked();
+}
+
+absl::Status Engine::AddFields(const std::vector<Field>& fields) {
+  ASHLAR_RETURN_IF_ERROR(CheckFork());
+  absl::MutexLock lock(&writer_mutex_);
+  ASHLAR_RETURN_IF_ERROR(CheckWritable());
+  Schema schema = committed_.schema;
+  schema.fields.insert(schema.fields.end(), fields.begin(), fields.end());
+  ASHLAR_RETURN_IF_ERROR(schema.Validate());
+  if (fields.empty()) return absl::OkStatus();
+  ASHLAR_RETURN_IF_ERROR(FlushLocked());  // an overlay is of one schema
+  format::CatalogValue value = committed_;
+  value.schema = schema;
+  ++value.schema_number;
+  // The group's sum stays the last one.
+  const uint64_t group_sum = cell_.length_sums.back();
+  ASHLAR_RETURN_IF_ERROR(CommitCatalog(&value, view_->segments));
+  cell_.length_sums.back() = 0;
+  cell_.length_sums.resize(schema.fields.size() + 1, 0);
+  cell_.length_sums.back() = group_sum;
+  SetSchema();
+  view_ = NewView(view_->segments, std::make_shared<overlay::Overlay>(committed_.schema));
+  Show();
+  // New records go to a file whose header has the new schema.
+  if (journal_ == nullptr) return absl::OkStatus();
+  if (absl::Status status = journal_->Rotate(JournalContext()); !status.ok()) return Fail(status, journal_->broken());
+  Show();
+  return absl::OkStatus();
+}
+
+}  // namespace ashlar::engine

@@ -1,0 +1,144 @@
+// Merge: keeps segments few. Size-tiered over adjacent runs: a segment's tier is the power of merge_factor that its bytes
+// reach, and when the youngest `merge_factor` segments are of one tier or lower they become one. A segment of which
+// more than half is dead is rewritten alone. Always right after a flush, so that no document that is dropped died beyond
+// the floor: losing the journal's tail can never bring back a document that a merge has dropped.
+#include <algorithm>
+#include <utility>
+
+#include "src/base/status.h"
+#include "src/engine/engine.h"
+#include "src/segment/segment_builder.h"
+
+namespace ashlar::engine {
+namespace {
+
+constexpr uint64_t kSmallestTierBytes = uint64_t{1} << 20;
+
+int TierOf(uint64_t bytes, uint32_t merge_factor) {
+  int tier = 0;
+  for (uint64_t limit = kSmallestTierBytes; bytes > limit && tier < 30; limit *= merge_factor) ++tier;
+  return tier;
+}
+
+struct Range {
+  size_t first = 0;
+  size_t count = 0;  // 0: nothing is due
+};
+
+Range NextMerge(const std::vector<std::shared_ptr<LiveSegment>>& segments, uint32_t merge_factor) {
+  std::vector<int> tiers;
+  for (const std::shared_ptr<LiveSegment>& live : segments) tiers.push_back(TierOf(live->entry().file_bytes, merge_factor));
+  for (int tier = 0; tier <= 30; ++tier) {
+    // The longest run of neighbours at or below this tier.
+    Range best;
+    for (size_t i = 0; i < tiers.size();) {
+      size_t end = i;
+      while (end < tiers.size() && tiers[end] <= tier) ++end;
+      if (end - i > best.count) best = {i, end - i};
+      i = std::max(end, i + 1);
+    }
+    if (best.count >= merge_factor) return best;
+  }
+  for (size_t i = 0; i < segments.size(); ++i)
+    if (segments[i]->death_count() * uint64_t{2} > segments[i]->document_count()) return {i, 1};
+  return {};
+}
+
+}  // namespace
+
+absl::Status Engine::MergeRange(size_t first, size_t count) {
+  const std::vector<std::shared_ptr<LiveSegment>>& all = view_->segments;
+  segment::SegmentSpec spec;
+  spec.number = NextFileNumber();
+  spec.store_id = committed_.store_id;
+  spec.schema = committed_.schema;
+  spec.schema_number = committed_.schema_number;
+  spec.analyzer_identity = committed_.analyzer_identity;
+  spec.generation = committed_.generation;
+  std::vector<segment::MergeInput> inputs;
+  for (size_t i = first; i < first + count; ++i) {
+    segment::MergeInput input;
+    input.segment = all[i]->shared_segment();
+    if (all[i]->has_deaths()) {
+      input.dead.resize(all[i]->document_count());
+      for (uint32_t ordinal = 0; ordinal < all[i]->document_count(); ++ordinal)
+        input.dead[ordinal] = all[i]->DeathOf(ordinal) != 0;
+    }
+    inputs.push_back(std::move(input));
+  }
+  absl::StatusOr<segment::MergeOutput> output = segment::MergeSegments(env_, directory_, spec, inputs);
+  if (!output.ok()) return Fail(output.status(), false);
+
+  std::vector<std::shared_ptr<LiveSegment>> segments(all.begin(), all.begin() + static_cast<ptrdiff_t>(first));
+  if (output->entry.documents > 0) {
+    absl::StatusOr<std::shared_ptr<LiveSegment>> live = OpenSegment(output->entry);
+    if (!live.ok()) return Fail(live.status(), false);
+    segments.push_back(*std::move(live));
+  }
+  segments.insert(segments.end(), all.begin() + static_cast<ptrdiff_t>(first + count), all.end());
+
+  std::vector<std::string> merged;
+  for (size_t i = first; i < first + count; ++i) {
+    merged.push_back(segment::FileName(all[i]->entry().number));
+    if (all[i]->has_deaths()) deaths_changed_ = true;  // theirs are gone from the deaths file
+  }
+  format::CatalogValue value = committed_;
+  if (absl::Status status = CommitCatalog(&value, segments); !status.ok()) {
+    if (output->entry.documents > 0) RemoveUnpublished(output->entry);
+    return status;
+  }
+  view_ = NewView(std::move(segments), view_->overlay);
+  Show();
+  RemoveFiles(merged);  // snapshots keep them open
+  Count("merges");
+  Count("segments_merged", count);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::MergeDue() {
+  if (options_.merge_factor < 2) return absl::OkStatus();
+  while (true) {
+    Range range = NextMerge(view_->segments, options_.merge_factor);
+    if (range.count == 0) return absl::OkStatus();
+    if (cell_.overlay_documents > 0 || deaths_changed_) {
+      ASHLAR_RETURN_IF_ERROR(FlushLocked());
+      range = NextMerge(view_->segments, options_.merge_factor);
+      if (range.count == 0) return absl::OkStatus();
+    }
+    ASHLAR_RETURN_IF_ERROR(MergeRange(range.first, range.count));
+  }
+}
+
+absl::Status Engine::Merge(uint32_t segments_max) {
+  ASHLAR_RETURN_IF_ERROR(CheckFork());
+  absl::MutexLock lock(&writer_mutex_);
+  ASHLAR_RETURN_IF_ERROR(CheckWritable());
+  ASHLAR_RETURN_IF_ERROR(FlushLocked());
+  segments_max = std::max(segments_max, 1u);
+  while (view_->segments.size() > segments_max) {
+    // The neighbours that are cheapest to merge at once.
+    const std::vector<std::shared_ptr<LiveSegment>>& segments = view_->segments;
+    const size_t count = segments.size() - segments_max + 1;
+    size_t best = 0;
+    uint64_t best_bytes = UINT64_MAX;
+    for (size_t first = 0; first + count <= segments.size(); ++first) {
+      uint64_t bytes = 0;
+      for (size_t i = first; i < first + count; ++i) bytes += segments[i]->entry().file_bytes;
+      if (bytes < best_bytes) {
+        best_bytes = bytes;
+        best = first;
+      }
+    }
+    ASHLAR_RETURN_IF_ERROR(MergeRange(best, count));
+  }
+  // What is left may still hold dead documents: a merge asked for leaves none.
+  for (size_t i = 0; i < view_->segments.size(); ++i) {
+    if (view_->segments[i]->death_count() == 0) continue;
+    const size_t before = view_->segments.size();
+    ASHLAR_RETURN_IF_ERROR(MergeRange(i, 1));
+    if (view_->segments.size() < before) --i;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ashlar::engine

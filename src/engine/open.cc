@@ -1,0 +1,267 @@
+// Opening, refreshing and closing a store: catalog -> segments -> deaths -> journal -> view.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+#include "src/engine/engine.h"
+#include "src/engine/file_names.h"
+#include "src/env/process.h"
+#include "src/segment/segment_builder.h"
+#include "src/text/analyzer.h"
+
+namespace ashlar::engine {
+namespace {
+
+// A longer journal is flushed at close rather than replayed at the next open: replay analyses about 30 MB of text a second.
+constexpr uint64_t kSealedTailBytesMax = uint64_t{256} << 10;
+// Readers beside a writer that commits all the time try again this often.
+constexpr int kReadTries = 20;
+
+absl::Status ValidateOptions(const Options& options) {
+  if (options.overlay_bytes_max < 64 * 1024) return InvalidArgument("overlay_bytes_max is below 64 KiB");
+  if (options.batch_bytes_max == 0 || options.batch_bytes_max > uint64_t{1} << 30)
+    return InvalidArgument("batch_bytes_max must be 1 to 1 GiB");
+  if (options.merge_factor == 1) return InvalidArgument("merge_factor must be 0 or 2 and more");
+  if (options.interval_ms == 0) return InvalidArgument("interval_ms must be 1 or more");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Engine::Engine(env::Env env, std::shared_ptr<env::MemoryEnv> memory, std::string directory, const Options& options)
+    : env_(env),
+      memory_(std::move(memory)),
+      directory_(std::move(directory)),
+      options_(options),
+      fork_generation_(env::ForkGeneration()) {}
+
+Engine::~Engine() {
+  // After a fork the files belong to the parent: release nothing, touch nothing.
+  Close().IgnoreError();
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(env::Env env, std::shared_ptr<env::MemoryEnv> memory,
+                                                     const std::string& directory, const Options& options,
+                                                     const Schema* schema) {
+  ASHLAR_RETURN_IF_ERROR(ValidateOptions(options));
+  if (schema != nullptr) ASHLAR_RETURN_IF_ERROR(schema->Validate());
+  std::unique_ptr<Engine> engine(new Engine(env, std::move(memory), directory, options));
+  absl::MutexLock lock(&engine->writer_mutex_);
+  if (absl::Status status = engine->OpenFiles(schema); !status.ok()) {
+    engine->closed_ = true;  // nothing to seal
+    return status;
+  }
+  return engine;
+}
+
+absl::Status Engine::OpenFiles(const Schema* schema) {
+  if (options_.read_only) return LoadForReading();
+  absl::StatusOr<bool> exists = env_.files->Exists(directory_);
+  if (!exists.ok()) return exists.status();
+  if (!*exists) {
+    if (!options_.create_if_missing) return NotFound(absl::StrCat(directory_, ": no such directory"));
+    ASHLAR_RETURN_IF_ERROR(env_.files->CreateDirectory(directory_));
+    const size_t slash = directory_.find_last_not_of('/');
+    const size_t cut = slash == std::string::npos ? std::string::npos : directory_.rfind('/', slash);
+    const std::string parent = cut == std::string::npos ? "." : cut == 0 ? "/" : directory_.substr(0, cut);
+    ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(parent));
+  }
+  if (!options_.create_if_missing) {
+    // Before the lock, which would leave a lock file in a directory that is not a store.
+    const absl::StatusOr<std::unique_ptr<catalog::Catalog>> found =
+        catalog::OpenCatalog(env_, directory_, catalog::Access::kRead);
+    if (absl::IsNotFound(found.status()))
+      return NotFound(absl::StrCat(directory_, ": not an Ashlar store (it has no catalog)"));
+    if (!found.ok()) return found.status();
+  }
+  ASHLAR_ASSIGN_OR_RETURN(lock_, env_.files->Lock(Path(kLockFileName)));
+  absl::StatusOr<std::unique_ptr<catalog::Catalog>> catalog =
+      catalog::OpenCatalog(env_, directory_, catalog::Access::kWrite);
+  if (absl::IsNotFound(catalog.status()) && options_.create_if_missing) {
+    if (schema == nullptr) return InvalidArgument(absl::StrCat(directory_, ": a new store needs a schema"));
+    return CreateStore(*schema);
+  }
+  if (!catalog.ok()) return catalog.status();
+  catalog_ = *std::move(catalog);
+  absl::StatusOr<format::CatalogValue> value = catalog_->Read();
+  if (absl::IsNotFound(value.status()) && options_.create_if_missing) {
+    // A crash between the making of the catalog and its first commit: nothing was ever acknowledged.
+    if (schema == nullptr) return InvalidArgument(absl::StrCat(directory_, ": a new store needs a schema"));
+    return CreateStore(*schema);
+  }
+  if (!value.ok()) return value.status();
+  if (options_.error_if_exists) return AlreadyExists(absl::StrCat(directory_, ": the store exists"));
+  committed_ = *std::move(value);
+  ASHLAR_RETURN_IF_ERROR(LoadStore());
+  ASHLAR_RETURN_IF_ERROR(RemoveOrphans());
+  return FinishOpening();
+}
+
+absl::Status Engine::CreateStore(const Schema& schema) {
+  if (catalog_ == nullptr) {
+    ASHLAR_ASSIGN_OR_RETURN(catalog_, catalog::OpenCatalog(env_, directory_, catalog::Access::kCreate));
+  }
+  format::CatalogValue value;
+  value.generation = 1;
+  env_.entropy->Fill(value.store_id);
+  value.schema = schema;
+  value.schema_number = 1;
+  value.analyzer_identity = text::AnalyzerIdentity();
+  value.journal_number = 1;
+  value.next_file_number = 1;
+  ASHLAR_RETURN_IF_ERROR(catalog_->Commit(value));
+  committed_ = value;
+  ASHLAR_RETURN_IF_ERROR(LoadStore());
+  return FinishOpening();
+}
+
+absl::Status Engine::FinishOpening() {
+  ASHLAR_ASSIGN_OR_RETURN(status_page_,
+                          journal::StatusPage::Open(env_, directory_, committed_.store_id, /*writable=*/true));
+  Show();
+  NoteJournal();
+  if (options_.durability != Durability::kOff) return absl::OkStatus();
+  // Without a journal, what was replayed must be safe before more comes, and sequences must be reserved.
+  ASHLAR_RETURN_IF_ERROR(FlushLocked());
+  format::CatalogValue value = committed_;
+  return CommitCatalog(&value, view_->segments);
+}
+
+absl::Status Engine::LoadForReading() {
+  absl::Status status;
+  for (int attempt = 0; attempt < kReadTries; ++attempt) {
+    if (catalog_ == nullptr) {
+      absl::StatusOr<std::unique_ptr<catalog::Catalog>> catalog =
+          catalog::OpenCatalog(env_, directory_, catalog::Access::kRead);
+      if (absl::IsNotFound(catalog.status()))
+        return NotFound(absl::StrCat(directory_, ": not an Ashlar store (it has no catalog)"));
+      if (!catalog.ok()) return catalog.status();
+      catalog_ = *std::move(catalog);
+    }
+    ASHLAR_ASSIGN_OR_RETURN(format::CatalogValue value, catalog_->Read());
+    committed_ = value;
+    status = LoadStore();
+    // Files may vanish while they are opened, because the writer has published a newer generation: then start again.
+    ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue now, catalog_->Read());
+    if (status.ok() && now.generation == value.generation) return absl::OkStatus();
+    if (!status.ok() && now.generation == value.generation && !absl::IsAborted(status) && !absl::IsNotFound(status))
+      return status;
+    Count("reader_retries");
+  }
+  return status.ok() ? Unavailable(absl::StrCat(directory_, ": the writer publishes faster than this reader can open"))
+                     : status;
+}
+
+absl::Status Engine::LoadStore() {
+  SetSchema();
+  ASHLAR_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<LiveSegment>> segments, OpenSegments(committed_));
+  ASHLAR_RETURN_IF_ERROR(LoadDeaths(committed_, segments));
+  watermark_ = committed_.watermark;
+  next_file_number_ = std::max(next_file_number_, committed_.next_file_number);
+  std::shared_ptr<View> view =
+      NewView(std::move(segments), std::make_shared<overlay::Overlay>(committed_.schema));
+  view_ = view;
+  cell_ = Cell();
+  cell_.sequence = committed_.floor;
+  ASHLAR_ASSIGN_OR_RETURN(cell_.length_sums, SumLiveLengths(*view, &cell_.live_documents));
+  ASHLAR_RETURN_IF_ERROR(ReplayJournal(/*resume=*/false));
+  Show();
+  return absl::OkStatus();
+}
+
+void Engine::SetSchema() {
+  const Schema& schema = committed_.schema;
+  searchable_.clear();
+  const int key = schema.KeyIndex();
+  for (size_t i = 0; i < schema.fields.size(); ++i) {
+    const FieldType type = schema.fields[i].type;
+    if ((type == FieldType::kText || type == FieldType::kKeyword) && static_cast<int>(i) != key)
+      searchable_.push_back(static_cast<format::IndexId>(i));
+  }
+  if (!schema.default_group.empty()) searchable_.push_back(format::kGroupIndex);
+  schema_ = std::make_shared<const Schema>(schema);
+  analyzers_.SetSchema(schema_);
+  absl::MutexLock lock(&state_mutex_);
+  analyzer_identity_ = committed_.analyzer_identity;
+}
+
+std::shared_ptr<View> Engine::NewView(std::vector<std::shared_ptr<LiveSegment>> segments,
+                                      std::shared_ptr<overlay::Overlay> overlay) const {
+  auto view = std::make_shared<View>();
+  view->generation = committed_.generation;
+  view->schema = schema_;
+  uint32_t base = 0;
+  for (const std::shared_ptr<LiveSegment>& live : segments) {
+    view->bases.push_back(base);
+    base += live->document_count();
+  }
+  view->bases.push_back(base);
+  view->segments = std::move(segments);
+  view->overlay = std::move(overlay);
+  view->memory = memory_;
+  return view;
+}
+
+absl::StatusOr<bool> Engine::Refresh() {
+  ASHLAR_RETURN_IF_ERROR(CheckFork());
+  absl::MutexLock lock(&writer_mutex_);
+  if (closed_) return FailedPrecondition("the store is closed");
+  if (!options_.read_only) return FailedPrecondition("the store is open for writing, so it is always fresh");
+  ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue value, catalog_->Read());
+  const Sequence before = cell_.sequence;
+  if (value.generation == committed_.generation) {
+    const absl::Status status = ReplayJournal(/*resume=*/true);
+    if (status.ok()) {
+      Show();
+      return cell_.sequence != before;
+    }
+    if (!absl::IsAborted(status) && !absl::IsNotFound(status)) return status;
+  }
+  ASHLAR_RETURN_IF_ERROR(LoadForReading());
+  return true;
+}
+
+absl::Status Engine::Close() {
+  if (env::ForkGeneration() != fork_generation_) {
+    // The lock, journal and catalog are the parent's; forget them without running what would touch their files.
+    (void)catalog_.release();
+    (void)journal_.release();
+    (void)status_page_.release();
+    return CheckFork();
+  }
+  absl::MutexLock lock(&writer_mutex_);
+  if (closed_) return absl::OkStatus();
+  absl::Status status;
+  if (!options_.read_only) {
+    bool failed_sync;
+    {
+      absl::MutexLock state_lock(&state_mutex_);
+      failed_sync = state_ == StoreState::kFailedSync;
+    }
+    if (!failed_sync) {
+      closing_ = true;
+      if (options_.durability == Durability::kOff) {
+        status = FlushLocked();
+        format::CatalogValue value = committed_;
+        if (status.ok()) status = CommitCatalog(&value, view_->segments);  // gives back the reserved sequences
+      } else if (replay_bytes_ > kSealedTailBytesMax) {
+        status = FlushLocked();
+      }
+      if (journal_ != nullptr && !journal_->broken()) {
+        const absl::Status sealed = journal_->Seal();
+        if (status.ok()) status = sealed;
+      }
+    }
+  }
+  closed_ = true;
+  journal_.reset();
+  status_page_.reset();
+  catalog_.reset();
+  lock_.reset();
+  absl::MutexLock state_lock(&state_mutex_);
+  state_ = StoreState::kClosed;
+  state_cause_.clear();
+  return status;
+}
+
+}  // namespace ashlar::engine

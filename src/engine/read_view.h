@@ -1,0 +1,100 @@
+// Read view: what a snapshot's sources look like to src/query, and reading documents from them.
+// This is the one place that sees both sides: the adapters model query::Source over segments and the overlay.
+#ifndef ASHLAR_SRC_ENGINE_READ_VIEW_H_
+#define ASHLAR_SRC_ENGINE_READ_VIEW_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "ashlar/hits.h"
+#include "ashlar/query.h"
+#include "src/engine/view.h"
+#include "src/query/cursor.h"
+
+namespace ashlar::engine {
+
+// One segment as of a snapshot. Borrowed from it.
+class SegmentSource {
+ public:
+  using Cursor = segment::PostingCursor;
+  using Lengths = segment::LengthReader;
+
+  SegmentSource(const LiveSegment& live, uint32_t base, Sequence at)
+      : live_(&live), base_(base), at_(at), has_deaths_(live.has_deaths()) {}
+  uint32_t document_count() const { return live_->document_count(); }
+  uint32_t put_order_base() const { return base_; }
+  bool has_deaths() const { return has_deaths_; }
+  bool IsDead(uint32_t ordinal) const {
+    const Sequence death = live_->DeathOf(ordinal);
+    return death != 0 && death <= at_;
+  }
+  Cursor OpenTerm(format::IndexId index, std::string_view term) const { return live_->segment().OpenTerm(index, term); }
+  absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return live_->segment().Lengths(index); }
+
+ private:
+  const LiveSegment* live_;
+  uint32_t base_;
+  Sequence at_;
+  bool has_deaths_;
+};
+
+// The first documents of an overlay as of a snapshot. Borrowed from it.
+class OverlaySource {
+ public:
+  using Cursor = overlay::Cursor;
+  class Lengths {
+   public:
+    Lengths(const overlay::Overlay* overlay, format::IndexId index) : overlay_(overlay), index_(index) {}
+    uint32_t operator[](uint32_t ordinal) const { return overlay_->Length(index_, ordinal); }
+
+   private:
+    const overlay::Overlay* overlay_;
+    format::IndexId index_;
+  };
+
+  OverlaySource(const overlay::Overlay& overlay, uint32_t documents, uint32_t base, Sequence at)
+      : overlay_(&overlay), documents_(documents), base_(base), at_(at) {}
+  uint32_t document_count() const { return documents_; }
+  uint32_t put_order_base() const { return base_; }
+  bool has_deaths() const { return true; }
+  bool IsDead(uint32_t ordinal) const {
+    const Sequence death = overlay_->DeathOf(ordinal);
+    return death != 0 && death <= at_;
+  }
+  Cursor OpenTerm(format::IndexId index, std::string_view term) const {
+    return overlay_->OpenTerm(index, term, documents_);
+  }
+  absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return Lengths(overlay_, index); }
+
+ private:
+  const overlay::Overlay* overlay_;
+  uint32_t documents_;
+  uint32_t base_;
+  Sequence at_;
+};
+
+static_assert(query::Source<SegmentSource>);
+static_assert(query::Source<OverlaySource>);
+
+// A live document's place, or nullopt.
+absl::StatusOr<std::optional<Handle>> FindKey(const SnapshotState& snapshot, std::string_view key);
+absl::StatusOr<std::optional<Handle>> FindId(const SnapshotState& snapshot, DocumentId id);
+
+// What is at a place; InvalidArgument if the handle is not of this snapshot.
+absl::StatusOr<StoredDocument> ReadDocument(const SnapshotState& snapshot, Handle handle);
+absl::StatusOr<std::string> ReadKey(const SnapshotState& snapshot, Handle handle);
+absl::StatusOr<DocumentId> ReadId(const SnapshotState& snapshot, Handle handle);
+
+absl::StatusOr<SearchResult> Search(const SnapshotState& snapshot, const PreparedQuery& query,
+                                    const SearchOptions& options);
+
+// Live documents in order of key, from the first key >= from; until `visit` returns false.
+absl::Status VisitKeys(const SnapshotState& snapshot, std::string_view from,
+                       const std::function<absl::StatusOr<bool>(std::string_view key, Handle handle)>& visit);
+
+}  // namespace ashlar::engine
+
+#endif  // ASHLAR_SRC_ENGINE_READ_VIEW_H_

@@ -1,0 +1,224 @@
+// Recovery: what opening finds after a crash, or after a clean close. Segments and deaths as of the catalog's floor, then
+// the journal's records beyond it, through the same resolution and application as fresh writes. Then files that the catalog
+// does not name are removed, if they are provably ours.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "format/deaths.h"
+#include "format/frame.h"
+#include "src/base/status.h"
+#include "src/engine/engine.h"
+#include "src/engine/file_names.h"
+#include "src/segment/segment_builder.h"
+
+namespace ashlar::engine {
+namespace {
+
+// More sequences than the un-synced part of a journal can have handed out: its file is at most 64 MiB or one batch of at
+// most 1 GiB, and an operation takes at least two bytes. After an unclean end numbering starts beyond all of them, so that
+// a DocumentId that a reader may have seen never comes to mean another document.
+constexpr Sequence kUnsyncedSequencesMax = Sequence{1} << 29;
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::shared_ptr<LiveSegment>>> Engine::OpenSegments(const format::CatalogValue& value) {
+  std::vector<std::shared_ptr<LiveSegment>> segments;
+  for (const format::SegmentEntry& entry : value.segments) {
+    std::shared_ptr<LiveSegment> live;
+    if (view_ != nullptr)  // a refresh goes on with what is open
+      for (const std::shared_ptr<LiveSegment>& open : view_->segments)
+        if (open->entry().number == entry.number && open->entry().file_id == entry.file_id) live = open;
+    if (live == nullptr) {
+      ASHLAR_ASSIGN_OR_RETURN(live, OpenSegment(entry));
+    }
+    if (!segments.empty() && segments.back()->segment().last_id() >= live->segment().first_id())
+      return DataLoss(live->segment().path(), "meta", 0, "its DocumentIds overlap those of the segment before");
+    segments.push_back(std::move(live));
+  }
+  return segments;
+}
+
+absl::Status Engine::LoadDeaths(const format::CatalogValue& value,
+                                const std::vector<std::shared_ptr<LiveSegment>>& segments) {
+  format::DeathsFile deaths;
+  std::string path;
+  if (value.deaths_number != 0) {
+    path = Path(DeathsFileName(value.deaths_number));
+    ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, env::ReadFile(*env_.files, path));
+    ASHLAR_ASSIGN_OR_RETURN(deaths, format::DecodeDeaths(bytes, path));
+    if (deaths.file_id != value.deaths_file_id || deaths.store_id != value.store_id)
+      return DataLoss(path, "header", 24, "not the deaths file that the catalog names");
+    if (deaths.generation > value.generation)
+      return DataLoss(path, "header", 0, absl::StrCat("built for generation ", deaths.generation,
+                                                      ", but the catalog is at ", value.generation));
+  }
+  for (size_t i = 0; i < segments.size(); ++i) {
+    LiveSegment& live = *segments[i];
+    const auto found = std::find_if(deaths.segments.begin(), deaths.segments.end(),
+                                    [&live](const format::SegmentDeaths& d) { return d.segment_number == live.entry().number; });
+    const size_t count = found == deaths.segments.end() ? 0 : found->deaths.size();
+    if (count != value.segments[i].dead)
+      return DataLoss(path.empty() ? live.segment().path() : path, "deaths", 0,
+                      absl::StrCat("segment ", live.entry().number, " has ", count, " dead documents, the catalog says ",
+                                   value.segments[i].dead));
+    if (count == 0) continue;
+    for (const format::Death& death : found->deaths) {
+      if (death.ordinal >= live.document_count())
+        return DataLoss(path, "deaths", 0, absl::StrCat("ordinal ", death.ordinal, " is beyond segment ", live.entry().number));
+      if (live.DeathOf(death.ordinal) == 0) live.Kill(death.ordinal, death.sequence);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LengthSums> Engine::SumLiveLengths(const View& view, uint64_t* live_documents) const {
+  const Schema& schema = *view.schema;
+  LengthSums sums(schema.fields.size() + 1, 0);
+  *live_documents = 0;
+  for (const std::shared_ptr<LiveSegment>& live : view.segments) {
+    *live_documents += live->document_count() - live->death_count();
+    for (const format::IndexId index : searchable_) {
+      const size_t at = SumIndex(schema, index);
+      sums[at] += live->segment().LengthSum(index);
+      if (live->death_count() == 0) continue;
+      ASHLAR_RETURN_IF_ERROR(live->LoadLengths(schema));
+      for (uint32_t ordinal = 0; ordinal < live->document_count(); ++ordinal)
+        if (live->DeathOf(ordinal) != 0) sums[at] -= live->Length(at, ordinal);
+    }
+  }
+  return sums;
+}
+
+absl::Status Engine::ReplayJournal(bool resume) {
+  journal::ReplayOptions options;
+  options.store_id = committed_.store_id;
+  options.first_number = committed_.journal_number;
+  options.durable = {committed_.durable_journal_number, committed_.durable_journal_offset};
+  options.floor = committed_.floor;
+  options.catalog_generation = committed_.generation;
+  if (resume) options.resume = replay_end_;
+  if (options_.read_only) {
+    ASHLAR_ASSIGN_OR_RETURN(const bool writer_lives, env_.files->IsLocked(Path(kLockFileName)));
+    if (writer_lives) {
+      // Bytes beyond what the writer has acknowledged may be half written: they are neither read nor called damage.
+      absl::StatusOr<std::unique_ptr<journal::StatusPage>> page =
+          journal::StatusPage::Open(env_, directory_, committed_.store_id, /*writable=*/false);
+      std::optional<journal::Status> status;
+      if (page.ok()) status = (*page)->Load();
+      if (!status.has_value()) return absl::AbortedError("the writer has not said yet how far its journal goes");
+      if (status->generation > committed_.generation) return absl::AbortedError("the writer has published a newer generation");
+      options.limit = status->position;
+    }
+  }
+  ASHLAR_ASSIGN_OR_RETURN(AnalyzerPool::Loan analyzer, analyzers_.Borrow());
+  replay_analyzer_ = &*analyzer;
+  std::vector<journal::FileContext> headers;
+  const auto visit = [this](const journal::Record& record) ABSL_NO_THREAD_SAFETY_ANALYSIS { return ReplayRecord(record); };
+  absl::StatusOr<journal::ReplayEnd> end = journal::Replay(env_, directory_, options, visit, &headers);
+  replay_analyzer_ = nullptr;
+  if (!end.ok()) return end.status();
+  for (const journal::FileContext& header : headers) {
+    if (header.schema_number > committed_.schema_number)
+      return DataLoss(Path(journal::FileName(end->end.number)), "header", 0,
+                      absl::StrCat("written with schema ", header.schema_number, ", but the catalog has ",
+                                   committed_.schema_number));
+  }
+  replay_end_ = *end;
+  replay_bytes_ = end->replayed_bytes;
+  next_sequence_ = std::max({cell_.sequence, end->last_sequence, committed_.last_sequence}) + 1;
+  if (!end->sealed && end->file_count > 0) next_sequence_ += kUnsyncedSequencesMax;
+  if (end->torn_bytes > 0) Count("torn_bytes", end->torn_bytes);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::ReplayRecord(const journal::Record& record) {
+  const std::string file = Path("journal");
+  const auto damaged = [&](std::string_view what) {
+    return DataLoss(file, "record", 0, absl::StrCat("record of sequence ", record.first_sequence, ": ", ToAbsl(what)));
+  };
+  if (record.schema_number > committed_.schema_number) return damaged("written with a newer schema than the catalog's");
+  std::vector<AnalyzedOperation> operations;
+  absl::Status status;
+  const bool well_formed = format::VisitOperations(record.operations, [&](const format::OperationView& view) {
+    AnalyzedOperation& operation = operations.emplace_back();
+    switch (view.kind) {
+      case format::OperationKind::kPut:
+        operation.kind = WriteBatch::Kind::kPut;
+        status = replay_analyzer_->AnalyzeEncoded(view.document, &operation.document);
+        break;
+      case format::OperationKind::kDelete:
+        operation.kind = WriteBatch::Kind::kDelete;
+        operation.key = std::string(view.key);
+        break;
+      case format::OperationKind::kDeleteId:
+        operation.kind = WriteBatch::Kind::kDeleteId;
+        operation.expected = view.id;
+        break;
+    }
+    return status.ok();
+  });
+  if (!status.ok()) return damaged(FromAbsl(status.message()));
+  if (!well_formed) return damaged("its operations are malformed");
+  if (record.operation_count != std::max<size_t>(1, operations.size())) return damaged("wrong number of operations");
+  const WriteOptions options;
+  PendingWrite write;
+  write.operations = &operations;
+  write.options = &options;
+  Group group;
+  ASHLAR_RETURN_IF_ERROR(ResolveBatch(&write, record.first_sequence, &group));
+  Apply(&group.effects);
+  if (record.watermark.has_value()) watermark_ = record.watermark;
+  cell_.sequence = record.last_sequence();
+  return absl::OkStatus();
+}
+
+absl::Status Engine::RemoveOrphans() {
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, env_.files->List(directory_));
+  std::vector<std::string> orphans;
+  uint64_t last_number = 0;
+  for (const env::FileSystem::DirectoryEntry& entry : entries) {
+    if (!entry.is_file) continue;
+    format::FileKind kind;
+    uint64_t number = 0;
+    bool named = false;  // by the catalog
+    if ((number = segment::NumberOf(entry.name)) != 0) {
+      kind = format::FileKind::kSegment;
+      for (const format::SegmentEntry& s : committed_.segments) named |= s.number == number;
+    } else if ((number = DeathsNumberOf(entry.name)) != 0) {
+      kind = format::FileKind::kDeaths;
+      named = number == committed_.deaths_number;
+    } else if (const std::optional<uint64_t> journal = journal::NumberOf(entry.name)) {
+      kind = format::FileKind::kJournal;
+      number = *journal;
+      named = number >= committed_.journal_number;
+    } else {
+      continue;  // a stranger's, or the catalog's, the lock, the status page
+    }
+    last_number = std::max(last_number, number);
+    if (named) continue;
+    // Ours beyond doubt: empty, or with a header of this store, or numbered by a session that died before its commit.
+    const std::string path = Path(entry.name);
+    ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, env_.files->OpenForRead(path));
+    ASHLAR_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+    std::byte header[format::kFileHeaderBytes];
+    bool ours = size == 0 || number >= committed_.next_file_number;
+    if (size >= sizeof header && file->ReadAt(0, header).ok())
+      ours |= format::DecodeFileHeader(header, kind, path, committed_.store_id).ok();
+    if (!ours) continue;
+    if (kind == format::FileKind::kSegment) {
+      const absl::StatusOr<uint64_t> generation = segment::PeekGeneration(env_, directory_, number, committed_.store_id);
+      if (generation.ok() && *generation > committed_.generation)
+        return DataLoss(path, "footer", 0,
+                        absl::StrCat("built on generation ", *generation, ", but the catalog is at ",
+                                     committed_.generation, "; nothing was removed"));
+    }
+    orphans.push_back(entry.name);
+  }
+  next_file_number_ = std::max(next_file_number_, last_number + 1);
+  if (!orphans.empty()) Count("orphans_removed", orphans.size());
+  RemoveFiles(orphans);
+  return absl::OkStatus();
+}
+
+}  // namespace ashlar::engine

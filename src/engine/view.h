@@ -1,0 +1,119 @@
+// View, cell and snapshot: how a fixed point in time is shared without stopping the writer.
+//
+//   View  the sources: segments and the overlay. A new one when a flush, a merge or a new schema changes them.
+//   Cell  the point in time within a view: sequence, documents of the overlay, live statistics. A new one per batch group.
+//
+// A snapshot is one View and the Cell that belonged to it at one moment; ViewBox exchanges both under a mutex that guards
+// only that copy (std::atomic<shared_ptr> of g++ 12 is not clean under ThreadSanitizer).
+#ifndef ASHLAR_SRC_ENGINE_VIEW_H_
+#define ASHLAR_SRC_ENGINE_VIEW_H_
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "ashlar/document.h"
+#include "ashlar/schema.h"
+#include "format/layout.h"
+#include "src/engine/live_segment.h"
+#include "src/env/env.h"
+#include "src/overlay/overlay.h"
+
+namespace ashlar::engine {
+
+// Sums of the lengths of live documents: one per field number, the default group's last.
+using LengthSums = std::vector<uint64_t>;
+
+inline size_t SumIndex(const Schema& schema, format::IndexId index) {
+  return index == format::kGroupIndex ? schema.fields.size() : index;
+}
+
+struct View {
+  uint64_t generation = 0;  // of the catalog
+  std::shared_ptr<const Schema> schema;
+  std::vector<std::shared_ptr<LiveSegment>> segments;  // ascending DocumentId
+  std::vector<uint32_t> bases;                         // put order of ordinal 0, one per segment, then the overlay's
+  std::shared_ptr<overlay::Overlay> overlay;           // younger than every segment
+  // Keeps files of a memory store alive as long as somebody can read them.
+  std::shared_ptr<env::MemoryEnv> memory;
+};
+
+struct Cell {
+  Sequence sequence = 0;
+  uint32_t overlay_documents = 0;  // of View::overlay, dead ones included
+  uint64_t live_documents = 0;
+  LengthSums length_sums;
+};
+
+// Every snapshot that is held, oldest first. Outlives the engine, for snapshots may.
+class SnapshotList {
+ public:
+  struct Entry {
+    Sequence sequence;
+    uint64_t taken_ns;
+  };
+  using Place = std::list<Entry>::iterator;
+  Place Add(Sequence sequence, uint64_t now_ns) {
+    absl::MutexLock lock(&mutex_);
+    return entries_.insert(entries_.end(), Entry{sequence, now_ns});
+  }
+  void Remove(Place place) {
+    absl::MutexLock lock(&mutex_);
+    entries_.erase(place);
+  }
+  // {0, 0} if none is held.
+  Entry Oldest() const {
+    absl::MutexLock lock(&mutex_);
+    return entries_.empty() ? Entry{0, 0} : entries_.front();
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+};
+
+class SnapshotState {
+ public:
+  SnapshotState(std::shared_ptr<const View> view, std::shared_ptr<const Cell> cell, std::shared_ptr<SnapshotList> list,
+                uint64_t now_ns)
+      : view_(std::move(view)), cell_(std::move(cell)), list_(std::move(list)), place_(list_->Add(cell_->sequence, now_ns)) {}
+  ~SnapshotState() { list_->Remove(place_); }
+  SnapshotState(const SnapshotState&) = delete;
+  SnapshotState& operator=(const SnapshotState&) = delete;
+
+  const View& view() const { return *view_; }
+  const Cell& cell() const { return *cell_; }
+
+ private:
+  const std::shared_ptr<const View> view_;
+  const std::shared_ptr<const Cell> cell_;
+  const std::shared_ptr<SnapshotList> list_;
+  const SnapshotList::Place place_;
+};
+
+// The current view and cell, always as a pair.
+class ViewBox {
+ public:
+  void Set(std::shared_ptr<const View> view, std::shared_ptr<const Cell> cell) {
+    absl::MutexLock lock(&mutex_);
+    view_.swap(view);
+    cell_.swap(cell);
+  }  // the old pair is released after the mutex
+  std::pair<std::shared_ptr<const View>, std::shared_ptr<const Cell>> Get() const {
+    absl::MutexLock lock(&mutex_);
+    return {view_, cell_};
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<const View> view_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const Cell> cell_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ashlar::engine
+
+#endif  // ASHLAR_SRC_ENGINE_VIEW_H_

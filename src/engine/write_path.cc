@@ -1,0 +1,548 @@
+// Write path: document -> analysis -> journal -> overlay -> visible -> acknowledged.
+//
+// Batches that wait at the same time are written as one group: one write to the journal and at most one sync. Every
+// operation of a batch is resolved (what it replaces, whether its condition holds) before anything is written, so that
+// a batch that fails leaves no trace.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/check.h"
+#include "src/base/status.h"
+#include "src/engine/engine.h"
+#include "src/env/process.h"
+
+namespace ashlar::engine {
+namespace {
+
+constexpr size_t kGroupBatchesMax = 256;
+constexpr size_t kGroupBytesMax = size_t{1} << 20;
+
+void EncodeOperations(const std::vector<AnalyzedOperation>& operations, ByteBuffer* out) {
+  for (const AnalyzedOperation& operation : operations) {
+    format::OperationView view;
+    if (operation.is_put()) {
+      view.kind = format::OperationKind::kPut;
+      view.document = operation.document.encoded;
+    } else if (operation.kind == WriteBatch::Kind::kDelete) {
+      view.kind = format::OperationKind::kDelete;
+      view.key = operation.key;
+    } else {
+      view.kind = format::OperationKind::kDeleteId;
+      view.id = operation.expected;
+    }
+    format::AppendOperation(view, out);
+  }
+}
+
+// An empty batch takes one sequence, too.
+Sequence SequencesOf(const PendingWrite& write) { return std::max<Sequence>(1, write.operations->size()); }
+
+}  // namespace
+
+absl::Status Engine::CheckFork() const {
+  if (env::ForkGeneration() == fork_generation_) return absl::OkStatus();
+  return FailedPrecondition("the store was opened before a fork; open it again in this process");
+}
+
+absl::Status Engine::CheckWritable() const {
+  if (closed_) return FailedPrecondition("the store is closed");
+  if (options_.read_only) return FailedPrecondition("the store is open read-only");
+  absl::MutexLock lock(&state_mutex_);
+  if (state_ == StoreState::kFailedSync)
+    return FailedPrecondition(
+        absl::StrCat("a sync failed, so nothing more is acknowledged until the store is reopened: ", state_cause_));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Fail(const absl::Status& status, bool outcome_unknown) {
+  absl::MutexLock lock(&state_mutex_);
+  if (outcome_unknown) {
+    state_ = StoreState::kFailedSync;
+    state_cause_ = std::string(status.message());
+  } else if (absl::IsResourceExhausted(status) && state_ == StoreState::kHealthy) {
+    state_ = StoreState::kNoSpace;
+    state_cause_ = std::string(status.message());
+  }
+  ++counters_["failures"];
+  return status;
+}
+
+absl::StatusOr<std::vector<AnalyzedOperation>> Engine::AnalyzeBatch(const WriteBatch& batch) const {
+  ASHLAR_ASSIGN_OR_RETURN(AnalyzerPool::Loan analyzer, analyzers_.Borrow());
+  std::vector<AnalyzedOperation> result(batch.size());
+  size_t index = 0;
+  for (const WriteBatch::Operation& operation : batch.operations()) {
+    AnalyzedOperation& analyzed = result[index];
+    analyzed.kind = operation.kind;
+    analyzed.expected = operation.expected;
+    absl::Status status;
+    if (analyzed.is_put()) {
+      status = analyzer->Analyze(operation.document, &analyzed.document);
+    } else if (operation.kind == WriteBatch::Kind::kDelete) {
+      if (analyzer.schema().key.empty()) status = InvalidArgument("delete by key in a store without a key field");
+      analyzed.key = operation.key;
+    }
+    if (!status.ok()) return Annotate(status, absl::StrCat("operation ", index, " of the batch"));
+    ++index;
+  }
+  return result;
+}
+
+absl::StatusOr<WriteResult> Engine::Write(const WriteBatch& batch, const WriteOptions& options) {
+  ASHLAR_RETURN_IF_ERROR(CheckFork());
+  if (options.keys_are_new && options_.durability != Durability::kOff)
+    return InvalidArgument("keys_are_new needs a store opened with Durability::kOff");
+  ASHLAR_ASSIGN_OR_RETURN(std::vector<AnalyzedOperation> operations, AnalyzeBatch(batch));
+  PendingWrite write;
+  write.operations = &operations;
+  write.options = &options;
+  EncodeOperations(operations, &write.encoded);
+  if (write.encoded.size() > options_.batch_bytes_max)
+    return ResourceExhausted(absl::StrCat("the batch has ", write.encoded.size(), " bytes; batch_bytes_max is ",
+                                          options_.batch_bytes_max));
+  ASHLAR_RETURN_IF_ERROR(Submit(&write));
+  return std::move(write.result);
+}
+
+absl::Status Engine::PutWithId(const Document& document, DocumentId id) {
+  ASHLAR_RETURN_IF_ERROR(CheckFork());
+  WriteBatch batch;
+  batch.Put(document);
+  ASHLAR_ASSIGN_OR_RETURN(std::vector<AnalyzedOperation> operations, AnalyzeBatch(batch));
+  const WriteOptions options;
+  PendingWrite write;
+  write.operations = &operations;
+  write.options = &options;
+  write.forced_id = id;
+  EncodeOperations(operations, &write.encoded);
+  return Submit(&write);
+}
+
+// The first in the queue leads: it writes for all that wait with it, then wakes them.
+absl::Status Engine::Submit(PendingWrite* write) {
+  std::vector<PendingWrite*> group;
+  {
+    absl::MutexLock lock(&queue_mutex_);
+    queue_.push_back(write);
+    struct Wait {
+      Engine* engine;
+      PendingWrite* write;
+      static bool Ready(Wait* w) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        return w->write->done || w->engine->queue_.front() == w->write;
+      }
+    } wait{this, write};
+    queue_mutex_.Await(absl::Condition(&Wait::Ready, &wait));
+    if (write->done) return write->status;
+    size_t bytes = 0;
+    const auto alone = [](const PendingWrite& w) { return w.options->keys_are_new || w.forced_id != 0; };
+    for (PendingWrite* member : queue_) {
+      bytes += member->encoded.size();
+      if (!group.empty() && (bytes > kGroupBytesMax || group.size() == kGroupBatchesMax || alone(*member))) break;
+      group.push_back(member);
+      if (alone(*member)) break;
+    }
+  }
+  {
+    absl::MutexLock lock(&writer_mutex_);
+    WriteGroup(group);
+  }
+  absl::MutexLock lock(&queue_mutex_);
+  for (PendingWrite* member : group) {
+    member->done = true;
+    queue_.pop_front();
+  }
+  return write->status;
+}
+
+void Engine::WriteGroup(const std::vector<PendingWrite*>& writes) {
+  const auto fail_all = [&writes](const absl::Status& status) {
+    for (PendingWrite* write : writes)
+      if (write->status.ok()) write->status = status;
+  };
+  absl::Status status = CheckWritable();
+  if (status.ok()) status = SyncIfDue();
+  if (status.ok() && view_->overlay->bytes() >= 2 * options_.overlay_bytes_max) status = FlushLocked();  // back-pressure
+  if (status.ok() && writes[0]->options->keys_are_new) {
+    writes[0]->status = WriteBulk(writes[0]);
+    return;
+  }
+  if (status.ok() && bulk_ != nullptr) status = FlushLocked();  // DocumentIds of segments must ascend
+  if (!status.ok()) return fail_all(status);
+
+  Group group;
+  std::vector<PendingWrite*> accepted;
+  std::vector<Sequence> firsts;
+  bool sync = false, flush = false;
+  Sequence next = next_sequence_;
+  for (PendingWrite* write : writes) {
+    if (write->forced_id != 0) {
+      if (write->forced_id < next) {
+        write->status = InvalidArgument("the DocumentId is not beyond the store's last sequence");
+        continue;
+      }
+      next = write->forced_id;
+    }
+    write->status = ResolveBatch(write, next, &group);
+    if (!write->status.ok()) continue;
+    accepted.push_back(write);
+    firsts.push_back(next);
+    next += SequencesOf(*write);
+    write->result.sequence = next - 1;
+    const Durability asked = write->options->durability.value_or(options_.durability);
+    const Durability effective = std::min(asked, options_.durability);
+    if (effective == Durability::kSync) sync = true;
+    if (effective == Durability::kInterval) interval_asked_ = true;
+    if (options_.durability == Durability::kOff && asked != Durability::kOff) flush = true;
+  }
+  if (accepted.empty()) return;
+  next_sequence_ = next;  // also if the write fails: a sequence whose fate is unknown is never used again
+  if (options_.durability != Durability::kOff) {
+    status = JournalGroup(accepted, firsts, sync);
+    if (!status.ok()) return fail_all(status);
+  }
+  Apply(&group.effects);
+  for (const PendingWrite* write : accepted)
+    if (write->options->watermark.has_value()) watermark_ = write->options->watermark;
+  cell_.sequence = next - 1;
+  Show();
+  Count("batches", accepted.size());
+  Count("operations", group.effects.size());
+  Count("groups");
+  if (flush) {
+    status = FlushLocked();
+    if (!status.ok()) return fail_all(status);
+  }
+  // The batches are acknowledged whatever becomes of the flush: its failure shows in the state, and is tried again.
+  if (view_->overlay->bytes() > options_.overlay_bytes_max && FlushLocked().ok()) MergeDue().IgnoreError();
+}
+
+absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, const std::vector<Sequence>& firsts,
+                                  bool sync) {
+  if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, false);
+  std::vector<journal::Record> records;
+  records.reserve(writes.size());
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < writes.size(); ++i) {
+    journal::Record record;
+    record.first_sequence = firsts[i];
+    record.operation_count = static_cast<uint32_t>(SequencesOf(*writes[i]));
+    record.schema_number = committed_.schema_number;
+    record.watermark = writes[i]->options->watermark;
+    record.operations = writes[i]->encoded;
+    bytes += record.operations.size();
+    records.push_back(record);
+  }
+  absl::Status status = journal_->Append(records);
+  if (!status.ok()) {
+    const bool unknown = journal_->broken();
+    NoteJournal();
+    return Fail(status, unknown);
+  }
+  replay_bytes_ += bytes;
+  if (oldest_unsynced_ns_ == 0) oldest_unsynced_ns_ = env_.clock->MonotonicNs();
+  if (sync) status = SyncJournal();
+  {
+    absl::MutexLock lock(&state_mutex_);
+    if (status.ok() && state_ == StoreState::kNoSpace) {
+      state_ = StoreState::kHealthy;
+      state_cause_.clear();
+    }
+  }
+  NoteJournal();
+  return status;
+}
+
+absl::Status Engine::SyncJournal() {
+  if (journal_ == nullptr || oldest_unsynced_ns_ == 0) return absl::OkStatus();
+  if (absl::Status status = journal_->Sync(); !status.ok())
+    return Fail(Annotate(status, "the outcome is unknown until the store is reopened"), true);
+  oldest_unsynced_ns_ = 0;
+  interval_asked_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status Engine::SyncIfDue() {
+  if (!interval_asked_ || oldest_unsynced_ns_ == 0) return absl::OkStatus();
+  const uint64_t age_ns = env_.clock->MonotonicNs() - oldest_unsynced_ns_;
+  if (age_ns < uint64_t{options_.interval_ms} * 1000000) return absl::OkStatus();
+  return SyncJournal();
+}
+
+absl::Status Engine::EnsureJournal() {
+  if (journal_ != nullptr) return absl::OkStatus();
+  const auto next_number = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextFileNumber(); };
+  const journal::WriterOptions options;
+  if (replay_end_.sealed) {
+    ASHLAR_ASSIGN_OR_RETURN(journal_, journal::Writer::Continue(env_, directory_, JournalContext(), replay_end_,
+                                                                next_number, options));
+  } else {
+    ASHLAR_ASSIGN_OR_RETURN(journal_, journal::Writer::Create(env_, directory_, JournalContext(), replay_end_,
+                                                              next_number, options));
+  }
+  return absl::OkStatus();
+}
+
+journal::FileContext Engine::JournalContext() const {
+  journal::FileContext context;
+  context.store_id = committed_.store_id;
+  context.schema = committed_.schema;
+  context.schema_number = committed_.schema_number;
+  context.analyzer_identity = committed_.analyzer_identity;
+  context.generation = committed_.generation;
+  return context;
+}
+
+absl::StatusOr<Engine::Location> Engine::FindLive(std::string_view key, const Group& group) const {
+  if (const auto found = group.keys.find(ToAbsl(key)); found != group.keys.end()) return found->second;
+  Location location;
+  if (const std::optional<uint32_t> ordinal =
+          view_->overlay->FindKey(key, view_->overlay->document_count(), cell_.sequence)) {
+    location.where = Location::Where::kOverlay;
+    location.ordinal = *ordinal;
+    location.id = view_->overlay->IdOf(*ordinal);
+    return location;
+  }
+  for (size_t i = view_->segments.size(); i-- > 0;) {
+    const LiveSegment& live = *view_->segments[i];
+    ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint32_t> ordinal, live.segment().FindKey(key));
+    if (!ordinal.has_value() || live.DeathOf(*ordinal) != 0) continue;
+    location.where = Location::Where::kSegment;
+    location.segment = static_cast<uint32_t>(i);
+    location.ordinal = *ordinal;
+    ASHLAR_ASSIGN_OR_RETURN(location.id, live.segment().IdOf(*ordinal));
+    return location;
+  }
+  return location;
+}
+
+absl::StatusOr<Engine::Location> Engine::FindLiveId(DocumentId id, const Group& group) const {
+  Location location;
+  if (const auto found = group.added_ids.find(id); found != group.added_ids.end()) {
+    location.where = Location::Where::kPending;
+    location.ordinal = found->second;
+    location.id = id;
+    return location;
+  }
+  const overlay::Overlay& overlay = *view_->overlay;
+  if (const std::optional<uint32_t> ordinal = overlay.FindId(id, overlay.document_count())) {
+    if (overlay.DeathOf(*ordinal) != 0) return location;
+    location.where = Location::Where::kOverlay;
+    location.ordinal = *ordinal;
+    location.id = id;
+    return location;
+  }
+  for (size_t i = 0; i < view_->segments.size(); ++i) {
+    const LiveSegment& live = *view_->segments[i];
+    if (id < live.segment().first_id() || id > live.segment().last_id()) continue;
+    ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint32_t> ordinal, live.segment().FindId(id));
+    if (!ordinal.has_value() || live.DeathOf(*ordinal) != 0) return location;
+    location.where = Location::Where::kSegment;
+    location.segment = static_cast<uint32_t>(i);
+    location.ordinal = *ordinal;
+    location.id = id;
+    return location;
+  }
+  return location;
+}
+
+absl::Status Engine::PrepareKill(const Location& location) const {
+  if (location.where != Location::Where::kSegment) return absl::OkStatus();
+  return view_->segments[location.segment]->LoadLengths(*view_->schema);
+}
+
+absl::Status Engine::ResolveBatch(PendingWrite* write, Sequence first, Group* group) {
+  const size_t first_effect = group->effects.size();
+  std::vector<std::pair<std::string, std::optional<Location>>> undo;  // key -> what the group knew before
+  std::vector<DocumentId> added;
+  const auto set_key = [&](const std::string& key, const Location& location) {
+    const auto found = group->keys.find(key);
+    undo.emplace_back(key, found == group->keys.end() ? std::nullopt : std::optional<Location>(found->second));
+    group->keys[key] = location;
+  };
+  // A put or delete of this same batch that is superseded leaves its own kill to the operation that supersedes it.
+  const auto supersede = [&](const Location& location) -> Location {
+    if (location.where != Location::Where::kPending || location.ordinal < first_effect) return location;
+    Effect& earlier = group->effects[location.ordinal];
+    earlier.adds = false;
+    group->added_ids.erase(earlier.sequence);
+    return std::exchange(earlier.kills, Location{});
+  };
+
+  const auto resolve = [&](AnalyzedOperation* operation, Sequence sequence) -> absl::Status {
+    Location live;
+    const bool has_key = operation->is_put() ? !operation->document.key.empty()
+                                             : operation->kind == WriteBatch::Kind::kDelete;
+    if (has_key) {
+      ASHLAR_ASSIGN_OR_RETURN(live, FindLive(operation->key_of(), *group));
+    } else if (operation->kind == WriteBatch::Kind::kDeleteId) {
+      ASHLAR_ASSIGN_OR_RETURN(live, FindLiveId(operation->expected, *group));
+    }
+    const bool existed = live.where != Location::Where::kNone;
+    if (operation->kind == WriteBatch::Kind::kInsert && existed)
+      return AlreadyExists(absl::StrCat("a document with key '", operation->key_of(), "' exists (DocumentId ", live.id,
+                                        "); the batch was not written"));
+    if (operation->kind == WriteBatch::Kind::kPutIf && live.id != operation->expected)
+      return FailedPrecondition(absl::StrCat("the document with key '", operation->key_of(), "' is ", live.id, ", not ",
+                                             operation->expected, "; the batch was not written"));
+    ASHLAR_RETURN_IF_ERROR(PrepareKill(live));
+    Effect effect;
+    effect.operation = operation;
+    effect.sequence = sequence;
+    effect.adds = operation->is_put();
+    effect.kills = existed ? supersede(live) : Location{};
+    group->effects.push_back(effect);
+    write->result.existed.push_back(existed);
+    if (existed) ++write->result.documents_replaced;
+    Location now;
+    if (effect.adds) {
+      now.where = Location::Where::kPending;
+      now.ordinal = static_cast<uint32_t>(group->effects.size() - 1);
+      now.id = sequence;
+      group->added_ids[sequence] = now.ordinal;
+      added.push_back(sequence);
+    }
+    if (has_key) {
+      set_key(operation->key_of(), now);
+    } else if (operation->kind == WriteBatch::Kind::kDeleteId) {
+      group->added_ids.erase(operation->expected);
+      return ForgetKeyOf(live, *group, set_key);
+    }
+    return absl::OkStatus();
+  };
+
+  Sequence sequence = first;
+  for (AnalyzedOperation& operation : *write->operations) {
+    const absl::Status status = resolve(&operation, sequence++);
+    if (status.ok()) continue;
+    group->effects.resize(first_effect);
+    for (auto it = undo.rbegin(); it != undo.rend(); ++it) {
+      if (it->second.has_value()) {
+        group->keys[it->first] = *it->second;
+      } else {
+        group->keys.erase(it->first);
+      }
+    }
+    for (const DocumentId id : added) group->added_ids.erase(id);
+    write->result = WriteResult{};
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+// A delete by id of a document with a key: later operations of the group must see the key as free.
+absl::Status Engine::ForgetKeyOf(const Location& location, const Group& group,
+                                 const std::function<void(const std::string&, const Location&)>& set_key) const {
+  if (view_->schema->key.empty()) return absl::OkStatus();
+  std::string key;
+  switch (location.where) {
+    case Location::Where::kNone:
+      return absl::OkStatus();
+    case Location::Where::kOverlay:
+      key = std::string(view_->overlay->KeyOf(location.ordinal));
+      break;
+    case Location::Where::kPending:
+      key = group.effects[location.ordinal].operation->document.key;
+      break;
+    case Location::Where::kSegment: {
+      ASHLAR_ASSIGN_OR_RETURN(key, view_->segments[location.segment]->segment().KeyOf(location.ordinal));
+      break;
+    }
+  }
+  set_key(key, Location{});
+  return absl::OkStatus();
+}
+
+void Engine::KillAt(const Location& location, Sequence sequence, const std::vector<Effect>& effects) {
+  if (location.where == Location::Where::kNone) return;
+  const Schema& schema = *view_->schema;
+  if (location.where == Location::Where::kSegment) {
+    LiveSegment& live = *view_->segments[location.segment];
+    for (size_t i = 0; i <= schema.fields.size(); ++i) cell_.length_sums[i] -= live.Length(i, location.ordinal);
+    live.Kill(location.ordinal, sequence);
+    deaths_changed_ = true;
+  } else {
+    overlay::Overlay& overlay = *view_->overlay;
+    const uint32_t ordinal = location.where == Location::Where::kOverlay
+                                 ? location.ordinal
+                                 : effects[location.ordinal].added_ordinal;
+    for (const format::IndexId index : searchable_)
+      cell_.length_sums[SumIndex(schema, index)] -= overlay.Length(index, ordinal);
+    overlay.Kill(ordinal, sequence);
+  }
+  --cell_.live_documents;
+}
+
+void Engine::Apply(std::vector<Effect>* effects) {
+  const Schema& schema = *view_->schema;
+  overlay::Overlay& overlay = *view_->overlay;
+  for (Effect& effect : *effects) {
+    KillAt(effect.kills, effect.sequence, *effects);
+    if (!effect.adds) continue;
+    effect.added_ordinal = overlay.Add(effect.sequence, effect.operation->document);
+    tokens_cut_ += effect.operation->document.tokens_cut;
+    for (const format::IndexId index : searchable_)
+      cell_.length_sums[SumIndex(schema, index)] += overlay.Length(index, effect.added_ordinal);
+    ++cell_.live_documents;
+  }
+  cell_.overlay_documents = overlay.document_count();
+}
+
+void Engine::Show() {
+  box_.Set(view_, std::make_shared<const Cell>(cell_));
+  {
+    absl::MutexLock lock(&state_mutex_);
+    visible_watermark_ = watermark_;
+  }
+  if (status_page_ == nullptr) return;
+  journal::Status status;
+  status.sequence = cell_.sequence;
+  status.position = journal_ != nullptr ? journal_->end() : replay_end_.end;
+  status.generation = committed_.generation;
+  status_page_->Publish(status);
+}
+
+absl::Status Engine::WriteBulk(PendingWrite* write) {
+  if (view_->overlay->document_count() > 0) ASHLAR_RETURN_IF_ERROR(FlushLocked());
+  for (const AnalyzedOperation& operation : *write->operations)
+    if (operation.kind != WriteBatch::Kind::kPut && operation.kind != WriteBatch::Kind::kInsert)
+      return InvalidArgument("a batch with keys_are_new may hold puts and inserts only");
+  if (bulk_ == nullptr) bulk_ = std::make_unique<overlay::Overlay>(*view_->schema);
+  for (AnalyzedOperation& operation : *write->operations) {
+    bulk_->Add(next_sequence_++, operation.document);
+    tokens_cut_ += operation.document.tokens_cut;
+  }
+  if (write->operations->empty()) ++next_sequence_;
+  write->result.sequence = next_sequence_ - 1;
+  write->result.existed.assign(write->operations->size(), false);
+  if (write->options->watermark.has_value()) watermark_ = write->options->watermark;
+  Count("batches");
+  if (bulk_->bytes() <= options_.overlay_bytes_max) return absl::OkStatus();
+  ASHLAR_RETURN_IF_ERROR(FlushLocked());
+  MergeDue().IgnoreError();  // a failure shows in the state, and is tried again
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Sync() {
+  ASHLAR_RETURN_IF_ERROR(CheckFork());
+  absl::MutexLock lock(&writer_mutex_);
+  ASHLAR_RETURN_IF_ERROR(CheckWritable());
+  if (options_.durability == Durability::kOff) return FlushLocked();
+  return SyncJournal();
+}
+
+absl::Status Engine::RunPending() {
+  ASHLAR_RETURN_IF_ERROR(CheckFork());
+  absl::MutexLock lock(&writer_mutex_);
+  ASHLAR_RETURN_IF_ERROR(CheckWritable());
+  ASHLAR_RETURN_IF_ERROR(SyncIfDue());
+  if (view_->overlay->bytes() > options_.overlay_bytes_max) ASHLAR_RETURN_IF_ERROR(FlushLocked());
+  return MergeDue();
+}
+
+void Engine::Count(const std::string& name, uint64_t amount) {
+  absl::MutexLock lock(&state_mutex_);
+  counters_[name] += amount;
+}
+
+}  // namespace ashlar::engine
