@@ -117,7 +117,7 @@ class Column {
         if (!ReadPacked(payload, at, j, block->start_width, &begin) ||
             !ReadPacked(payload, at, j + 1, block->start_width, &end))
           return false;
-        at += PackedBytes(n + 1, block->start_width);
+        at += PackedNumberBytes(n + 1, block->start_width);
         if (begin > end || end > block->values) return false;
         break;
       }

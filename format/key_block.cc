@@ -127,7 +127,7 @@ std::optional<KeysHeader> DecodeKeysHeader(ByteSpan bytes, uint64_t section_byte
   h.ordinals_offset = LoadU64(p + 48);
   if (width > 32 || LoadU64(p + 56) != 0) return std::nullopt;
   h.width = static_cast<uint8_t>(width);
-  const uint64_t packed = PackedBytes(h.strings.count, width);
+  const uint64_t packed = PackedNumberBytes(h.strings.count, width);
   if (!Inside(h.strings.blocks_offset, h.strings.blocks_length, section_bytes) ||
       !Inside(h.strings.offsets_offset, h.strings.offsets_length, section_bytes) ||
       !Inside(h.ranks_offset, packed, section_bytes) || !Inside(h.ordinals_offset, packed, section_bytes))

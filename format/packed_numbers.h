@@ -52,11 +52,11 @@ class PartOf {
 // Bits that `value` needs: 0 for 0.
 inline unsigned BitWidth(uint64_t value) { return static_cast<unsigned>(std::bit_width(value)); }
 // Bytes of `count` numbers (at most 2^33) of `width` bits.
-inline uint64_t PackedBytes(uint64_t count, unsigned width) { return (count * width + 63) / 64 * 8; }
+inline uint64_t PackedNumberBytes(uint64_t count, unsigned width) { return (count * width + 63) / 64 * 8; }
 // Appends `values`, each below 2^width.
 void AppendPacked(std::span<const uint64_t> values, unsigned width, ByteBuffer* out);
 
-// Number `i` of packed numbers that begin at `p`. The caller has checked width <= 64 and that PackedBytes(i + 1, width) are there.
+// Number `i` of packed numbers that begin at `p`. The caller has checked width <= 64 and that PackedNumberBytes(i + 1, width) are there.
 inline uint64_t PackedAt(const std::byte* p, uint64_t i, unsigned width) {
   if (width == 0) return 0;
   const uint64_t bit = i * width;

@@ -22,6 +22,8 @@ constexpr std::string_view kChecksumSection = "checksums";
 
 uint64_t PagesOf(uint64_t bytes) { return (bytes + (kPageBytes - 1)) / kPageBytes; }
 
+uint64_t KeyOfSection(format::SectionKind kind, uint32_t id) { return uint64_t{static_cast<uint16_t>(kind)} << 32 | id; }
+
 std::unique_ptr<std::atomic<uint64_t>[]> MakeBits(uint64_t bits) {
   return std::make_unique<std::atomic<uint64_t>[]>((bits + 63) / 64);
 }
@@ -69,9 +71,10 @@ absl::StatusOr<std::unique_ptr<SegmentFile>> SegmentFile::Open(env::Env env, con
                     absl::StrCat("built on catalog generation ", f->footer_.generation, ", newer than the catalog's ",
                                  catalog_generation));
   if (mode == OpenMode::kArray) ASHLAR_RETURN_IF_ERROR(f->VerifyRange(0, f->footer_.data_end, "pages"));
-  for (const format::SectionEntry& e : f->entries_)
-    f->sections_.push_back(
-        std::make_unique<Section>(f.get(), e, f->data_ + e.offset, mode == OpenMode::kArray));
+  for (const format::SectionEntry& e : f->entries_) {
+    f->sections_.push_back(std::make_unique<Section>(f.get(), e, f->data_ + e.offset, mode == OpenMode::kArray));
+    f->by_key_[KeyOfSection(e.kind, e.id)] = f->sections_.back().get();
+  }
   return f;
 }
 
@@ -119,9 +122,8 @@ absl::Status SegmentFile::CheckZeros(uint64_t from, uint64_t to) const {
 }
 
 const Section* SegmentFile::Find(format::SectionKind kind, uint32_t id) const {
-  for (const std::unique_ptr<Section>& s : sections_)
-    if (s->entry().kind == kind && s->entry().id == id) return s.get();
-  return nullptr;
+  const auto found = by_key_.find(KeyOfSection(kind, id));
+  return found != by_key_.end() ? found->second : nullptr;
 }
 
 absl::Status SegmentFile::Populate(uint64_t offset, uint64_t length, std::string_view section) const {

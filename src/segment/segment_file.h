@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ashlar/options.h"
@@ -96,6 +97,7 @@ class SegmentFile {
   mutable std::unique_ptr<std::atomic<uint64_t>[]> table_verified_;  // a bit a page of the checksum table
   std::vector<format::SectionEntry> entries_;
   std::vector<std::unique_ptr<Section>> sections_;
+  absl::flat_hash_map<uint64_t, const Section*> by_key_;  // kind << 32 | id
 };
 
 }  // namespace ashlar::segment
