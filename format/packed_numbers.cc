@@ -36,12 +36,13 @@ void NumberArrayWriter::Add(uint64_t value) {
 void NumberArrayWriter::EndBlock() {
   const size_t n = pending_count_;
   if (n == 0) return;
-  const uint64_t rise = pending_[n - 1] - pending_[0];
+  const uint64_t first = pending_[0];
+  const uint64_t rise = pending_[n - 1] - first;
   // A line through the ends suits numbers that grow; for others a flat line with wide differences is as good.
-  const bool grows = pending_[n - 1] >= pending_[0] && rise < uint64_t{1} << 47;
+  const bool grows = pending_[n - 1] >= first && rise < uint64_t{1} << 47;
   const uint64_t slope = n > 1 && grows ? (rise << 16) / (n - 1) : 0;
   const auto above = [&](size_t j) {
-    return static_cast<int64_t>(pending_[j] - pending_[0] - NumberLine(slope, j));
+    return static_cast<int64_t>(pending_[j] - first - NumberLine(slope, j));
   };
   int64_t lowest = 0, highest = 0;
   for (size_t j = 0; j < n; ++j) {
@@ -50,7 +51,7 @@ void NumberArrayWriter::EndBlock() {
   }
   const unsigned width = BitWidth(static_cast<uint64_t>(highest) - static_cast<uint64_t>(lowest));
   ByteWriter blocks(&blocks_);
-  blocks.U64(pending_[0] + static_cast<uint64_t>(lowest));
+  blocks.U64(first + static_cast<uint64_t>(lowest));
   blocks.U64(slope);
   blocks.U64(uint64_t{packed_.size()} << 8 | width);
   for (size_t j = 0; j < n; ++j) pending_[j] = static_cast<uint64_t>(above(j)) - static_cast<uint64_t>(lowest);
