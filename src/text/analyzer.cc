@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/base/status.h"
+#include "src/text/ascii_words.h"
 #include "src/text/folder.h"
 #include "src/text/stemmer.h"
 #include "src/text/stop_words.h"
@@ -61,7 +62,7 @@ class WordAnalyzer final : public Analyzer {
     out->bytes.append(ascii);
     FoldAscii(out->bytes.data() + base, ascii.size());
     absl::Status status;
-    ForEachAsciiWord(ascii, [&](size_t begin, size_t end) {
+    ForEachWord(ascii, [&](size_t begin, size_t end) {
       const uint64_t position = position_++;
       size_t length = end - begin;
       if (length > kTermBytesMax) {

@@ -1,0 +1,81 @@
+#include "src/query/execution.h"
+
+#include <algorithm>
+
+namespace ashlar::query {
+namespace {
+
+// How many hits can be needed.
+uint64_t LimitOf(const SearchOptions& options, uint64_t live_documents) {
+  if (options.offset >= live_documents) return 0;
+  return options.offset + std::min(options.k, live_documents - options.offset);
+}
+
+}  // namespace
+
+Execution::Execution(Plan plan, IndexStatistics statistics)
+    : plan_(std::move(plan)),
+      statistics_(std::move(statistics)),
+      states_(plan_.terms.size()),
+      norms_(plan_.indexes.size()),
+      can_match_(!plan_.matches_nothing && statistics_.live_documents > 0),
+      collected_(LimitOf(plan_.options, statistics_.live_documents)) {}
+
+absl::StatusOr<Execution> Execution::Create(const PreparedTerms& prepared, const Schema& schema,
+                                            const SearchOptions& options, IndexStatistics statistics) {
+  ASHLAR_ASSIGN_OR_RETURN(Plan plan, MakePlan(prepared, schema, options));
+  return Execution(std::move(plan), std::move(statistics));
+}
+
+void Execution::FinishWeights() {
+  if (!can_match_) return;
+  const SearchOptions& options = plan_.options;
+  for (size_t i = 0; i < norms_.size(); ++i) {
+    uint64_t length_sum = 0;
+    if (!plan_.indexes[i].is_key) {
+      for (const format::IndexId member : plan_.indexes[i].members) length_sum += statistics_.length_sum(member);
+    }
+    norms_[i] = MakeNorm(options.k1, options.b, length_sum, statistics_.live_documents);
+  }
+  std::vector<double> weights(plan_.terms.size());
+  std::vector<double> scoring;
+  for (size_t i = 0; i < plan_.terms.size(); ++i) {
+    const PlannedTerm& term = plan_.terms[i];
+    if (term.occur == Occur::kMust && !states_[i].scores()) can_match_ = false;
+    if (term.occur == Occur::kMustNot || !states_[i].scores()) continue;
+    const double idf = Idf(statistics_.live_documents, std::min(states_[i].live_frequency, statistics_.live_documents));
+    weights[i] = Weight(idf, options.k1, term.boost);
+    scoring.push_back(weights[i]);
+  }
+  if (scoring.empty()) can_match_ = false;
+  if (!can_match_) return;
+  scale_ = ScaleOf(std::move(scoring));
+  for (size_t i = 0; i < plan_.terms.size(); ++i) states_[i].weight = ScaledWeight(weights[i], scale_);
+}
+
+Handle Execution::HandleOf(uint32_t put_order) const {
+  // The last range that begins at or before it.
+  const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), put_order,
+                                      [](uint32_t order, const Range& range) { return order < range.base; });
+  const Range& range = *(after - 1);
+  return {range.index, put_order - range.base};
+}
+
+SearchResult Execution::Results() {
+  std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.base < b.base; });
+  SearchResult result;
+  result.traversal =
+      plan_.options.traversal == Traversal::kAuto ? Traversal::kDaat : plan_.options.traversal;
+  result.total = collected_.total;
+  result.total_is_exact = true;
+  result.postings_read = collected_.postings_read;
+  const std::vector<uint64_t> keys = collected_.top.Take();
+  if (plan_.options.offset >= keys.size()) return result;
+  result.hits.reserve(keys.size() - plan_.options.offset);
+  for (size_t i = plan_.options.offset; i < keys.size(); ++i) {
+    result.hits.push_back({HandleOf(TopK::PutOrderOf(keys[i])), ScoreOf(TopK::ScoreOf(keys[i]), scale_)});
+  }
+  return result;
+}
+
+}  // namespace ashlar::query

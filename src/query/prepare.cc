@@ -1,0 +1,238 @@
+#include "src/query/prepare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+#include "src/text/analyzer.h"
+
+namespace ashlar::query {
+namespace {
+
+bool InRange(double value, double low, double high) { return value >= low && value <= high; }
+
+// --- preparing ---
+
+// A text field of each distinct analyzer, so that words without a field are analysed once per analyzer.
+std::vector<uint32_t> AnalyzerFields(const Schema& schema) {
+  std::vector<uint32_t> fields;
+  for (uint32_t i = 0; i < schema.fields.size(); ++i) {
+    if (schema.fields[i].type != FieldType::kText) continue;
+    const bool known = std::any_of(fields.begin(), fields.end(), [&](uint32_t field) {
+      return schema.fields[field].analyzer == schema.fields[i].analyzer;
+    });
+    if (!known) fields.push_back(i);
+  }
+  return fields;
+}
+
+absl::Status CheckClause(const Clause& clause, const Schema& schema) {
+  if (!(clause.boost > 0 && clause.boost <= kBoostMax)) {
+    return InvalidArgument(absl::StrCat("boost ", clause.boost, " is not in (0, 1e6]"));
+  }
+  if (!text::IsValidUtf8(clause.text)) return InvalidArgument("a query word is not valid UTF-8");
+  if (!clause.field.empty()) return absl::OkStatus();
+  if (!schema.default_group.empty()) return absl::OkStatus();
+  return InvalidArgument(absl::StrCat("word \"", clause.text, "\" names no field and the schema has no default group"));
+}
+
+absl::StatusOr<uint32_t> SearchableField(const Schema& schema, const std::string& name) {
+  const int index = text::IsValidUtf8(name) ? schema.IndexOf(name) : -1;
+  if (index < 0) return InvalidArgument(absl::StrCat("unknown field \"", name, "\""));
+  const FieldType type = schema.fields[static_cast<size_t>(index)].type;
+  if (type == FieldType::kText || type == FieldType::kKeyword) return static_cast<uint32_t>(index);
+  return InvalidArgument(absl::StrCat("field \"", name, "\" can't be searched for words: it is of type ",
+                                      ToAbsl(FieldTypeName(type))));
+}
+
+absl::StatusOr<std::vector<std::string>> TermsOf(uint32_t field, const std::string& words,
+                                                 text::DocumentAnalyzer& analyzer) {
+  text::TokenStream stream;
+  ASHLAR_RETURN_IF_ERROR(analyzer.AnalyzeText(field, words, &stream));
+  std::vector<std::string> terms;
+  for (const text::Token& token : stream.tokens) terms.emplace_back(token.term(stream.bytes));
+  return terms;
+}
+
+absl::StatusOr<PreparedClause> PrepareClause(const Clause& clause, const Schema& schema,
+                                             const std::vector<uint32_t>& analyzer_fields,
+                                             text::DocumentAnalyzer& analyzer) {
+  ASHLAR_RETURN_IF_ERROR(CheckClause(clause, schema));
+  PreparedClause prepared;
+  prepared.occur = clause.occur;
+  prepared.boost = clause.boost;
+  if (clause.field.empty()) {
+    for (const uint32_t field : analyzer_fields) {
+      ASHLAR_ASSIGN_OR_RETURN(auto terms, TermsOf(field, clause.text, analyzer));
+      prepared.terms.push_back(std::move(terms));
+    }
+    return prepared;
+  }
+  ASHLAR_ASSIGN_OR_RETURN(prepared.field, SearchableField(schema, clause.field));
+  if (static_cast<int>(prepared.field) == schema.KeyIndex()) {
+    prepared.terms.push_back({clause.text});  // keys are looked up as they are
+    return prepared;
+  }
+  ASHLAR_ASSIGN_OR_RETURN(auto terms, TermsOf(prepared.field, clause.text, analyzer));
+  prepared.terms.push_back(std::move(terms));
+  return prepared;
+}
+
+// --- planning ---
+
+absl::Status CheckOptions(const SearchOptions& options) {
+  if (options.k < 1) return InvalidArgument("k must be at least 1");
+  if (!InRange(options.k1, 0, kK1Max)) return InvalidArgument(absl::StrCat("k1 ", options.k1, " is not in [0, 1000]"));
+  if (!InRange(options.b, 0, 1)) return InvalidArgument(absl::StrCat("b ", options.b, " is not in [0, 1]"));
+  return absl::OkStatus();
+}
+
+std::vector<uint32_t> GroupFields(const Schema& schema) {
+  std::vector<uint32_t> fields;
+  for (const std::string& name : schema.default_group) fields.push_back(static_cast<uint32_t>(schema.IndexOf(name)));
+  std::sort(fields.begin(), fields.end());
+  return fields;
+}
+
+// The fields that words without a field search, ascending.
+absl::StatusOr<std::vector<uint32_t>> SearchedFields(const Schema& schema, const SearchOptions& options) {
+  if (options.fields.empty()) return GroupFields(schema);
+  std::vector<uint32_t> fields;
+  for (const std::string& name : options.fields) {
+    const int index = schema.IndexOf(name);
+    if (index < 0) return InvalidArgument(absl::StrCat("fields: unknown field \"", name, "\""));
+    const Field& field = schema.fields[static_cast<size_t>(index)];
+    if (field.type != FieldType::kText) return InvalidArgument(absl::StrCat("fields: \"", name, "\" is not a text field"));
+    if (std::count(fields.begin(), fields.end(), static_cast<uint32_t>(index)) > 0) {
+      return InvalidArgument(absl::StrCat("fields: \"", name, "\" is named twice"));
+    }
+    if (!fields.empty() && schema.fields[fields[0]].analyzer != field.analyzer) {
+      return InvalidArgument(absl::StrCat("fields: \"", name, "\" and \"", schema.fields[fields[0]].name,
+                                          "\" have different analyzers"));
+    }
+    fields.push_back(static_cast<uint32_t>(index));
+  }
+  std::sort(fields.begin(), fields.end());
+  return fields;
+}
+
+// The index of a set of fields. The group's own index serves the whole group, a group of one field too.
+PlannedIndex IndexOfFields(const Schema& schema, const std::vector<uint32_t>& fields) {
+  PlannedIndex index;
+  if (!schema.default_group.empty() && fields == GroupFields(schema)) {
+    index.members = {format::kGroupIndex};
+    return index;
+  }
+  index.members = fields;
+  index.is_key = fields.size() == 1 && static_cast<int>(fields[0]) == schema.KeyIndex();
+  return index;
+}
+
+// Collects a plan's terms and merges equal ones.
+class Planner {
+ public:
+  Planner(const PreparedTerms& prepared, const Schema& schema) : prepared_(prepared), schema_(schema) {}
+
+  absl::Status Add(const PreparedClause& clause, const std::vector<uint32_t>& searched) {
+    const bool without_field = clause.field == PreparedClause::kSearchedFields;
+    size_t list = 0;
+    if (without_field) {
+      ASHLAR_ASSIGN_OR_RETURN(list, AnalyzerOf(searched));
+    } else if (clause.field >= schema_.fields.size()) {
+      return InvalidArgument("the query was prepared for another schema");
+    }
+    const PlannedIndex index = IndexOfFields(schema_, without_field ? searched : std::vector<uint32_t>{clause.field});
+    const bool excludes = clause.occur == Occur::kMustNot;
+    for (const std::string& term : clause.terms[list]) {
+      Words& words = words_[{index.members, term, excludes}];
+      words.is_key = index.is_key;
+      words.must = words.must || clause.occur == Occur::kMust;
+      words.boosts.push_back(clause.boost);
+    }
+    return absl::OkStatus();
+  }
+
+  Plan Finish(const SearchOptions& options) {
+    Plan plan;
+    plan.options = options;
+    plan.matches_nothing = true;
+    for (auto& [key, words] : words_) {
+      const auto& [members, term, excludes] = key;
+      PlannedTerm planned;
+      planned.index = IndexIn(&plan, {members, words.is_key});
+      planned.term = term;
+      planned.occur = excludes ? Occur::kMustNot : words.must ? Occur::kMust : Occur::kShould;
+      std::sort(words.boosts.begin(), words.boosts.end());
+      planned.boost = 0;
+      for (const double boost : words.boosts) planned.boost += boost;
+      plan.matches_nothing = plan.matches_nothing && excludes;
+      plan.has_merged_index = plan.has_merged_index || members.size() > 1;
+      plan.terms.push_back(std::move(planned));
+    }
+    return plan;
+  }
+
+ private:
+  // (index, term, whether it excludes): what makes two clauses equal. Ordered, so that the plan is.
+  using Key = std::tuple<std::vector<format::IndexId>, std::string, bool>;
+  struct Words {
+    bool is_key = false;
+    bool must = false;
+    std::vector<double> boosts;
+  };
+
+  absl::StatusOr<size_t> AnalyzerOf(const std::vector<uint32_t>& searched) const {
+    if (searched.empty()) return InvalidArgument("the query was prepared for another schema");
+    const AnalyzerOptions& wanted = schema_.fields[searched[0]].analyzer;
+    const auto found = std::find(prepared_.analyzers.begin(), prepared_.analyzers.end(), wanted);
+    if (found == prepared_.analyzers.end()) {
+      return InvalidArgument(absl::StrCat("field \"", schema_.fields[searched[0]].name,
+                                          "\" is newer than the query; prepare it again"));
+    }
+    return static_cast<size_t>(found - prepared_.analyzers.begin());
+  }
+
+  static uint32_t IndexIn(Plan* plan, const PlannedIndex& index) {
+    const auto found = std::find(plan->indexes.begin(), plan->indexes.end(), index);
+    if (found != plan->indexes.end()) return static_cast<uint32_t>(found - plan->indexes.begin());
+    plan->indexes.push_back(index);
+    return static_cast<uint32_t>(plan->indexes.size() - 1);
+  }
+
+  const PreparedTerms& prepared_;
+  const Schema& schema_;
+  std::map<Key, Words> words_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PreparedTerms>> Prepare(const Query& query, const Schema& schema,
+                                                             text::DocumentAnalyzer& analyzer) {
+  const bool has_positive = std::any_of(query.clauses.begin(), query.clauses.end(),
+                                        [](const Clause& clause) { return clause.occur != Occur::kMustNot; });
+  if (!has_positive) return InvalidArgument("the query has no word to look for");
+  auto prepared = std::make_shared<PreparedTerms>();
+  const std::vector<uint32_t> analyzer_fields = AnalyzerFields(schema);
+  for (const uint32_t field : analyzer_fields) prepared->analyzers.push_back(schema.fields[field].analyzer);
+  for (const Clause& clause : query.clauses) {
+    ASHLAR_ASSIGN_OR_RETURN(PreparedClause one, PrepareClause(clause, schema, analyzer_fields, analyzer));
+    prepared->clauses.push_back(std::move(one));
+  }
+  return prepared;
+}
+
+absl::StatusOr<Plan> MakePlan(const PreparedTerms& prepared, const Schema& schema, const SearchOptions& options) {
+  ASHLAR_RETURN_IF_ERROR(CheckOptions(options));
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint32_t> searched, SearchedFields(schema, options));
+  Planner planner(prepared, schema);
+  for (const PreparedClause& clause : prepared.clauses) ASHLAR_RETURN_IF_ERROR(planner.Add(clause, searched));
+  return planner.Finish(options);
+}
+
+}  // namespace ashlar::query
