@@ -128,8 +128,10 @@ TEST_F(SegmentDamage, ForgedBytesDoNotCrash) {
     EXPECT_TRUE(status.ok() || absl::IsDataLoss(status) || absl::IsUnimplemented(status) ||
                 absl::IsInvalidArgument(status))
         << status;
-    const std::vector<std::string> findings = (*segment)->Check();
-    if (!status.ok()) EXPECT_FALSE(findings.empty()) << status;
+    const std::vector<std::string> findings = (*segment)->Check();  // must not crash either
+    if (!status.ok()) {
+      EXPECT_FALSE(findings.empty()) << status;
+    }
     MergeInput input;
     input.segment = *segment;
     (void)MergeSegments(store_.env, "dir", store_.Spec(schema_, 2), {input});  // must not crash
@@ -138,13 +140,13 @@ TEST_F(SegmentDamage, ForgedBytesDoNotCrash) {
 }
 
 TEST_F(SegmentDamage, PiecesOfAnotherFileAreNoticed) {
-  const format::SegmentEntry twin = *store_.Build(schema_, 2, documents_);
+  ASSERT_TRUE(store_.Build(schema_, 2, RandomDocuments(schema_, 70, 1, &random_)).ok());
   const ByteBuffer other = *env::ReadFile(*store_.env.files, "dir/" + FileName(2));
-  ASSERT_EQ(twin.file_bytes, bytes_.size());  // the same content, another file id
-  for (size_t at = 0; at < bytes_.size(); at += format::kPageBytes) {
+  for (size_t at = 0; at < std::min(bytes_.size(), other.size()); at += format::kPageBytes) {
     ByteBuffer mixed = bytes_;
-    const size_t n = std::min(format::kPageBytes, bytes_.size() - at);
+    const size_t n = std::min({format::kPageBytes, bytes_.size() - at, other.size() - at});
     std::copy_n(other.begin() + static_cast<ptrdiff_t>(at), n, mixed.begin() + static_cast<ptrdiff_t>(at));
+    ASSERT_NE(mixed, bytes_);
     Rewrite(mixed);
     EXPECT_FALSE(store_.Open(entry_, OpenMode::kArray).ok()) << at;
     ExpectErrorOrTruth(OpenMode::kMapped);

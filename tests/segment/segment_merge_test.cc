@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/segment/segment.h"
+#include "src/segment/segment_impl.h"
 #include "tests/segment/segment_model.h"
 
 namespace ashlar::segment {
@@ -68,7 +69,10 @@ TEST(SegmentMerge, EqualsBuildingTheLiveDocuments) {
     std::vector<std::string> from_merge, from_build;
     ASSERT_TRUE(AskEverything(**rebuilt, schema, inputs.live, &from_build).ok());
     ASSERT_TRUE(AskEverything(**segment, schema, inputs.live, &from_merge).ok());
-    if (GroupFieldsOf(schema).size() < 2) EXPECT_EQ(from_merge, from_build);
+    // With a larger group the two may have chosen other largest fields, and counts of filtered lists then differ.
+    if (GroupFieldsOf(schema).size() < 2) {
+      EXPECT_EQ(from_merge, from_build);
+    }
   }
 }
 
@@ -136,6 +140,7 @@ TEST(SegmentMerge, CopiesBlocksWithTheirDictionaries) {
   ASSERT_TRUE(segment.ok()) << segment.status();
   ExpectHolds(**segment, schema, live);
   EXPECT_LT((*segment)->SectionBytes().at("stored"), stored_bytes);
+  EXPECT_EQ(*static_cast<const SegmentImpl&>(**segment).stored().DictionaryCount(), format::kStoredDictionariesMax);
   EXPECT_EQ((*segment)->Check(), std::vector<std::string>());
 }
 
