@@ -49,10 +49,8 @@ absl::StatusOr<std::vector<EvalQuery>> ParseQueries(std::string_view text, std::
   for (size_t number = 1; !text.empty(); ++number) {
     const std::string_view line = TakeLine(&text);
     if (IsBlank(line)) continue;
+    if (const std::optional<std::string> error = FindJsonError(line); error.has_value()) return BadLine(source, number, *error);
     const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-    if (json.is_discarded()) {
-      return BadLine(source, number, FindJsonError(line).value_or("1: malformed JSON"));
-    }
     EvalQuery query;
     for (const auto& [name, target] : {std::pair("id", &query.id), std::pair("text", &query.text)}) {
       const auto member = json.is_object() ? json.find(name) : json.end();

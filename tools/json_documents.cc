@@ -43,9 +43,12 @@ class ErrorFinder : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return true; }
   bool end_array() override { return true; }
   bool key(string_t&) override { return true; }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    column_ = std::max<size_t>(position, 1);
+  bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& error) override {
     message_ = error.what();
+    // `position` is the last byte read. A string or number that may not stand there was read whole, and its start is the place.
+    const bool whole = message_.find("unexpected string literal") != std::string::npos ||
+                       message_.find("unexpected number literal") != std::string::npos;
+    column_ = std::max<size_t>(whole && token.size() <= position ? position - token.size() + 1 : position, 1);
     return false;
   }
   size_t column() const { return column_; }
@@ -186,7 +189,12 @@ bool IsBlank(std::string_view line) { return line.find_first_not_of(" \t\r") == 
 
 std::optional<std::string> FindJsonError(std::string_view line) {
   ErrorFinder finder;
-  if (nlohmann::json::sax_parse(line.begin(), line.end(), &finder)) return std::nullopt;
+  if (nlohmann::json::sax_parse(line.begin(), line.end(), &finder)) {
+    // It takes a NUL byte for the end of the text.
+    const size_t nul = line.find('\0');
+    if (nul == std::string_view::npos) return std::nullopt;
+    return absl::StrCat(nul + 1, ": malformed JSON: a NUL byte");
+  }
   return absl::StrCat(finder.column(), ": malformed JSON: ", finder.message());
 }
 

@@ -172,8 +172,8 @@ absl::Status MergeValue(const Json& value, std::string_view name, std::optional<
 }
 
 absl::StatusOr<Json> ParseObject(std::string_view line) {
+  if (const std::optional<std::string> error = FindJsonError(line); error.has_value()) return InvalidArgument(*error);
   Json json = Json::parse(line.begin(), line.end(), nullptr, false);
-  if (json.is_discarded()) return InvalidArgument(FindJsonError(line).value_or("1: malformed JSON"));
   if (!json.is_object()) return InvalidArgument("1: a document is a JSON object");
   return json;
 }
