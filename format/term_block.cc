@@ -170,7 +170,7 @@ bool TermBlockReader::Init(ByteSpan block, const IndexShape& shape) {
   shape_ = shape;
   ByteReader in(block);
   count_ = in.U8();
-  postings_offset_ = in.Varint();
+  postings_offset_ = next_offset_ = in.Varint();
   texts_ = in.Span(in.Varint());
   entries_ = block.subspan(in.position());
   ok_ = in.ok() && count_ >= 1 && count_ <= kTermsPerBlock;
@@ -275,11 +275,9 @@ bool TermBlockReader::Next(std::string* term, TermInfo* info) {
   term->append(AsString(texts_.subspan(text_at_ + 2, suffix)));
   const ByteSpan entries = entries_.subspan(entry_at_);
   ByteReader in(entries);
-  uint64_t offset = postings_offset_;
-  if (!ReadEntry(entries, &in, &offset, info)) return false;
+  if (!ReadEntry(entries, &in, &next_offset_, info)) return false;
   text_at_ += 2 + suffix;
   entry_at_ += in.position();
-  postings_offset_ = offset;
   ok_ = ++returned_ < count_ || (text_at_ == texts_.size() && entry_at_ == entries_.size());
   return ok_;
 }

@@ -116,7 +116,8 @@ class TermBlockReader {
   IndexShape shape_;
   uint32_t count_ = 0;
   uint32_t returned_ = 0;
-  uint64_t postings_offset_ = 0;
+  uint64_t postings_offset_ = 0;  // of the block's first list
+  uint64_t next_offset_ = 0;      // of the list that Next comes to
   size_t text_at_ = 0, entry_at_ = 0;
   bool ok_ = true;
 };
