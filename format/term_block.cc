@@ -86,6 +86,7 @@ TermsBuilder::TermsBuilder(const IndexShape& shape) {
 }
 
 void TermsBuilder::Add(std::string_view term, const TermEntry& entry) {
+  // T-2: what a reader's search relies on is checked before it is written.
   ASHLAR_CHECK(!term.empty() && term.size() <= kTermBytesMax && entry.postings > 0);
   ASHLAR_CHECK(header_.term_count == 0 || last_ < term);
   if (block_terms_ == 0) {
@@ -149,7 +150,7 @@ void TermsBuilder::CloseBlock() {
 bool TermsBuilder::Finish(ByteBuffer* out) {
   CloseBlock();
   header_.index_offset = out_.size();
-  // One record more: where the last block ends.
+  // T-3: one record more, for where the last block ends.
   record_offsets_.push_back(pool_.size());
   ByteWriter(&pool_).U64(out_.size());
   record_offsets_.push_back(pool_.size());

@@ -69,7 +69,7 @@ struct TermEntry {
   uint64_t list_bytes = 0;      // postings >= 128: all that it wrote to the postings section
 };
 
-// Builds the terms section. Terms ascend; entries' lists lie in the postings section in the same order without gaps.
+// Builds the terms section. Terms ascend; entries' lists lie in the postings section in the same order without gaps (T-7).
 class TermsBuilder {
  public:
   explicit TermsBuilder(const IndexShape& shape);
@@ -110,7 +110,7 @@ class TermBlockReader {
   bool ok() const { return ok_; }
 
  private:
-  // `in` reads `bytes`; the list begins at `*postings_offset`, which moves to the next one's.
+  // One entry (T-5). `in` reads `bytes`; the list begins at `*postings_offset`, which moves to the next one's.
   bool ReadEntry(ByteSpan bytes, ByteReader* in, uint64_t* postings_offset, TermInfo* info) const;
   ByteSpan texts_, entries_;
   IndexShape shape_;
