@@ -21,6 +21,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -105,11 +106,22 @@ class Engine {
     bool adds = false;        // false for deletes and for puts that a later operation of the batch supersedes
     uint32_t added_ordinal = 0;
   };
-  // The state of the group of batches being written: keys that earlier operations of the group touched.
+  // The state of the group of batches being written: what its earlier operations did to keys and ids.
   struct Group {
     std::vector<Effect> effects;
     absl::flat_hash_map<std::string, Location> keys;
     absl::flat_hash_map<DocumentId, uint32_t> added_ids;  // DocumentId -> effect, for kDeleteId
+    absl::flat_hash_set<DocumentId> killed_ids;           // not applied yet, so their sources still say "alive"
+
+    void BeginBatch();
+    void SetKey(const std::string& key, const Location& location);
+    Location Supersede(const Location& location);
+    void RollBackBatch();
+
+    // Of the batch being resolved.
+    size_t batch_first_effect = 0;
+    std::vector<std::pair<std::string, std::optional<Location>>> undo_keys;  // key -> what the group knew before
+    std::vector<DocumentId> undo_added, undo_killed;
   };
 
   // --- open.cc, recovery.cc ---
@@ -127,6 +139,8 @@ class Engine {
   absl::Status RemoveOrphans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::StatusOr<LengthSums> SumLiveLengths(const View& view, uint64_t* live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // In the child of a fork: forgets what belongs to the parent without touching it. Its mutexes may be held for ever.
+  void Abandon() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Takes over the schema of `committed_`.
   void SetSchema() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status LoadForReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
@@ -134,19 +148,21 @@ class Engine {
                                 std::shared_ptr<overlay::Overlay> overlay) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
 
-  // --- write_path.cc ---
+  // --- write_path.cc, resolve.cc ---
   absl::StatusOr<std::vector<AnalyzedOperation>> AnalyzeBatch(const WriteBatch& batch) const;
   absl::Status Submit(PendingWrite* write);
   void WriteGroup(const std::vector<PendingWrite*>& writes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status WriteBulk(PendingWrite* write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status ResolveBatch(PendingWrite* write, Sequence first, Group* group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status ResolveOperation(AnalyzedOperation* operation, Sequence sequence, WriteResult* result, Group* group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::StatusOr<Location> FindLive(std::string_view key, const Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::StatusOr<Location> FindLiveId(DocumentId id, const Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::Status ForgetKeyOf(const Location& location, const Group& group,
-                           const std::function<void(const std::string&, const Location&)>& set_key) const
+  // A delete by id of a document with a key: later operations of the group must see the key as free.
+  absl::Status ForgetKeyOf(const Location& location, Group* group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // Reads what the kill of a location will need, so that damage shows before anything is written.
   absl::Status PrepareKill(const Location& location) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);

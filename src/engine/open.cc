@@ -36,7 +36,6 @@ Engine::Engine(env::Env env, std::shared_ptr<env::MemoryEnv> memory, std::string
       fork_generation_(env::ForkGeneration()) {}
 
 Engine::~Engine() {
-  // After a fork the files belong to the parent: release nothing, touch nothing.
   Close().IgnoreError();
 }
 
@@ -221,12 +220,16 @@ absl::StatusOr<bool> Engine::Refresh() {
   return true;
 }
 
+void Engine::Abandon() {
+  (void)catalog_.release();
+  (void)journal_.release();
+  (void)status_page_.release();
+  (void)lock_.release();
+}
+
 absl::Status Engine::Close() {
   if (env::ForkGeneration() != fork_generation_) {
-    // The lock, journal and catalog are the parent's; forget them without running what would touch their files.
-    (void)catalog_.release();
-    (void)journal_.release();
-    (void)status_page_.release();
+    Abandon();
     return CheckFork();
   }
   absl::MutexLock lock(&writer_mutex_);

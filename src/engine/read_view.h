@@ -47,12 +47,13 @@ class OverlaySource {
   using Cursor = overlay::Cursor;
   class Lengths {
    public:
+    Lengths() = default;  // all 0
     Lengths(const overlay::Overlay* overlay, format::IndexId index) : overlay_(overlay), index_(index) {}
-    uint32_t operator[](uint32_t ordinal) const { return overlay_->Length(index_, ordinal); }
+    uint32_t operator[](uint32_t ordinal) const { return overlay_ == nullptr ? 0 : overlay_->Length(index_, ordinal); }
 
    private:
-    const overlay::Overlay* overlay_;
-    format::IndexId index_;
+    const overlay::Overlay* overlay_ = nullptr;
+    format::IndexId index_ = 0;
   };
 
   OverlaySource(const overlay::Overlay& overlay, uint32_t documents, uint32_t base, Sequence at)

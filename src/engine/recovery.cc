@@ -140,7 +140,7 @@ absl::Status Engine::ReplayRecord(const journal::Record& record) {
   if (record.schema_number > committed_.schema_number) return damaged("written with a newer schema than the catalog's");
   std::vector<AnalyzedOperation> operations;
   absl::Status status;
-  const bool well_formed = format::VisitOperations(record.operations, [&](const format::OperationView& view) {
+  const bool well_formed = format::VisitOperations(record.operations, [&](const format::OperationView& view) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     AnalyzedOperation& operation = operations.emplace_back();
     switch (view.kind) {
       case format::OperationKind::kPut:

@@ -62,14 +62,20 @@ struct ReplayEnd {
   Position end;             // just past the last valid record (or seal)
   Sequence last_sequence = 0;
   uint64_t chain = 0;       // checksum of the last record
-  bool sealed = false;
+  bool sealed = false;      // a seal is the last record and nothing lies behind it
   uint64_t file_count = 0;
   uint64_t replayed_bytes = 0;
   uint64_t torn_bytes = 0;  // bytes after `end` that were cut as a torn tail
+  // What going on from here needs to know of the last file; zero without one.
+  uint64_t salt = 0;
+  uint64_t durable_to = 0;  // the file was known to be synced to here; at most end.offset
+  uint64_t capacity = 0;    // bytes in the file, the unused ones included
 };
 
 // Appends. One thread at a time.
-// Call order: Create (Append | Sync | Rotate)* Seal.
+// Call order: (Create | Continue) (Append | Sync | Rotate | Prepare | DropBelow)* Seal?
+// Errors: ResourceExhausted leaves the journal as it was before the call, to be tried again; any failure of a sync breaks the
+// writer. A destroyed writer that was not sealed leaves an unsealed file, as a crash does.
 class Writer {
  public:
   // Starts a new file `next_number()` whose chain goes on from `previous` (all zero for a new store).
@@ -93,7 +99,10 @@ class Writer {
   virtual absl::Status Sync() = 0;
   // Closes this file (synced) and starts a new one with `context`, so that lower numbers can be removed or recycled.
   virtual absl::Status Rotate(const FileContext& context) = 0;
-  // Appends a seal, syncs, closes.
+  // Makes the next file in advance, so that the next rotation writes no zeros. May be skipped; a failure other than a failed
+  // sync changes nothing. For quiet moments: costs a write and a sync of a whole file unless a spare is at hand.
+  virtual absl::Status Prepare() = 0;
+  // Appends a seal, syncs, closes, and removes the spare file.
   virtual absl::Status Seal() = 0;
   // Files below `number` are not needed any more: removed, or kept aside for recycling.
   virtual absl::Status DropBelow(uint64_t number) = 0;
@@ -118,8 +127,9 @@ struct ReplayOptions {
   std::optional<ReplayEnd> resume;
 };
 
-// Calls `visit` with every record above the floor, in order. DataLoss for damage (see SPEC J-*: told from a torn tail by
-// durable_to); Unimplemented for a newer format. Changes nothing. `headers`, if given, receives the contexts of the files
+// Calls `visit` with every record above the floor, in order. DataLoss for damage (see SPEC J-9: told from a torn tail by
+// durable_to); Unimplemented for a newer format; with `limit` or `resume`, Unavailable if the writer's files moved on and the
+// reader has to start again from the catalog. An error of `visit` ends the replay and is returned. Changes nothing. `headers`, if given, receives the contexts of the files
 // read, so that recovery can compare schema numbers.
 absl::StatusOr<ReplayEnd> Replay(env::Env env, const std::string& directory, const ReplayOptions& options,
                                  const std::function<absl::Status(const Record&)>& visit,
@@ -128,6 +138,10 @@ absl::StatusOr<ReplayEnd> Replay(env::Env env, const std::string& directory, con
 // "journal-<16 hex digits>.jnl", and back (nullopt: not such a name).
 std::string FileName(uint64_t number);
 std::optional<uint64_t> NumberOf(std::string_view name);
+
+// A file set aside for recycling, and one in the making. Neither is ever read; both are ours to remove.
+inline constexpr std::string_view kSpareFileName = "journal-spare.jnl";
+inline constexpr std::string_view kNewFileName = "journal-new.jnl";
 
 // The status page: one small shared mapping by which a living writer tells readers in other processes how far the
 // acknowledged journal goes. Written by the writer only; torn reads are told by a sequence lock and a checksum.

@@ -4,39 +4,96 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "format/layout.h"
+#include "format/posting_block.h"
+#include "format/term_block.h"
+#include "src/segment/verified_bytes.h"
 
 namespace ashlar::segment {
 
+// Where the lists of one index are.
+struct ListSource {
+  format::IndexShape shape;
+  uint32_t document_count = 0;  // ordinals are below it
+  const VerifiedBytes* headers = nullptr;
+  const VerifiedBytes* postings = nullptr;
+};
+
+// Of a cursor on a group's list: every document of it, with summed frequencies.
+inline constexpr uint32_t kAllMembers = 0xFFFFFFFFu;
+
 // Models query::PostingCursor. Move-only; valid while the Segment lives. Never throws: on damage it moves to the end
-// and status() says why, for good.
+// and status() says why, for good. One thread.
 class PostingCursor {
  public:
   PostingCursor();  // empty list
   PostingCursor(PostingCursor&&) noexcept;
   PostingCursor& operator=(PostingCursor&&) noexcept;
   ~PostingCursor();
+  // At the end from the start, with this error.
+  explicit PostingCursor(absl::Status error);
+  // On the first posting of a list; errors show in status(). IndexReader::OpenCursor says what `member` means.
+  static PostingCursor Open(const ListSource& source, const format::TermInfo& info, uint32_t member);
 
   uint32_t document() const { return document_; }  // format::kNoDocument at the end
   uint32_t frequency() const { return frequency_; }
-  void Next();
-  void Seek(uint32_t target);  // to the first document >= target; never back
+  void Next() {
+    if (++at_ < count_) [[likely]] {
+      document_ = documents_[at_];
+      frequency_ = frequencies_[at_];
+    } else {
+      NextBlock();
+    }
+  }
+  // To the first document >= target; never back. Looks at headers and decodes the target's block only.
+  void Seek(uint32_t target) {
+    if (target > document_) SeekForward(target);
+  }
   uint32_t postings() const { return postings_; }  // documents in the list, dead ones included
   absl::Status status() const;
   // Appends the positions of the current posting. For the group: each member field's one after another, in ascending
-  // field number; `counts`, if given, receives how many belong to each member.
+  // field number; `counts`, if given, receives how many belong to each member. A filtered cursor gives its member's only.
   absl::Status AppendPositions(std::vector<uint32_t>* out, std::vector<uint32_t>* counts = nullptr);
+  // The current posting's frequency in each member of the index, in member order; frequencies->size() becomes the member count
+  // (a filtered cursor gives all members' as well).
+  absl::Status MemberFrequencies(std::vector<uint32_t>* frequencies);
 
-  // Implementation state, owned by src/segment.
-  struct State;
-  explicit PostingCursor(std::unique_ptr<State> state);
+  // --- blocks and their bounds, for traversals that skip ---
+  // The list's headers, or null for a list under 128 postings, which has none. Bounds hold for the list itself, so also for
+  // every member of a group: a filtered cursor of the largest member has tighter ones in headers()->largest_*.
+  const format::ListHeaders* headers() const;
+  // The block that the cursor stands in. Only with headers().
+  uint32_t block() const;
+  // To the first posting of a block at or after the current one (of the cursor's member, which may be in a later block).
+  void SeekBlock(uint32_t block);
+  // The postings of the current block (of a short list: of all) from the current one on, decoded; empty at the end.
+  std::span<const uint32_t> block_documents() const { return {documents_ + at_, count_ - at_}; }
+  std::span<const uint32_t> block_frequencies() const { return {frequencies_ + at_, count_ - at_}; }
 
  private:
+  struct State;
+  void NextBlock();
+  void SeekForward(uint32_t target);
+  void Enter(uint32_t at);
+  void MoveToEnd();
+  void Fail(absl::Status status);
+  void OpenShort(const format::TermInfo& info);
+  void OpenBlocks(const format::TermInfo& info);
+  // Decodes blocks from `block` on until one has a posting for this cursor; false (and at the end) if there is none.
+  bool Load(uint32_t block);
+  // Shows the decoded postings, or those of the cursor's member.
+  absl::Status Show();
+
   uint32_t document_ = format::kNoDocument;
   uint32_t frequency_ = 0;
+  uint32_t at_ = 0;     // within the decoded block
+  uint32_t count_ = 0;  // of the decoded block
+  const uint32_t* documents_ = nullptr;
+  const uint32_t* frequencies_ = nullptr;
   uint32_t postings_ = 0;
   std::unique_ptr<State> state_;
 };

@@ -40,7 +40,7 @@ class LengthReader {
   uint32_t Escaped(uint32_t ordinal) const;
   const std::byte* codes_ = nullptr;  // u16 an ordinal; kEscape: look in the sorted exceptions
   uint32_t count_ = 0;
-  const std::byte* exceptions_ = nullptr;  // (u32 ordinal, u32 length) pairs
+  const std::byte* exceptions_ = nullptr;  // (u32 ordinal, u32 length) pairs, ascending by ordinal
   uint32_t exception_count_ = 0;
 };
 
@@ -86,6 +86,9 @@ class Segment {
   // The postings of a term; an empty cursor if there is none. For the largest field of the group it is the group's list,
   // filtered. For the key field it finds the one document. Damage shows in cursor.status().
   virtual PostingCursor OpenTerm(format::IndexId index, std::string_view term) const = 0;
+  // The same for readers of positions: a smaller field of the group has lists of its own, which keep none, so this opens the
+  // group's list filtered. Elsewhere it is OpenTerm. postings() may then be the group's.
+  virtual PostingCursor OpenPositions(format::IndexId index, std::string_view term) const = 0;
 
   // --- columns ---
   // Appends the sorted values of a column field of a document.

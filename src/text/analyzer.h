@@ -1,5 +1,9 @@
-// Analyzer: text to terms. UAX #29 words (ICU), with a fast path for ASCII that gives the same words; NFKC case folding;
-// then, by option, marks removed, stop words removed (their position is kept), Snowball stems.
+// Analyzer: text to terms. UAX #29 words (ICU; the choices inside it stand in words.h), NFKC case folding, then by option
+// marks removed, stop words removed (their position is kept), Snowball stems. The text is cut into words first and each word
+// is folded. A word that folds to nothing gives no term and keeps its position.
+//
+// Two ways lead to the same terms: a fast one for ASCII and simple letters (ascii_words.h, letters.h), and ICU for the
+// rest of a value. tests/text/words_test.cc compares them.
 //
 // The token limit (documented rule): a term longer than kTermBytesMax bytes of UTF-8 after folding and before stemming
 // is cut at the last character boundary (code point) within the limit, counted, and keeps its one position.

@@ -1,0 +1,33 @@
+// A packed stream (SPEC P-4): up to 128 integers at the width that makes them smallest, with the high bits of the few that do
+// not fit kept as patches (the idea of PFOR: Zukowski et al., "Super-Scalar RAM-CPU Cache Compression", ICDE 2006).
+//
+//   u8 width, plus 0x80 if there are patches
+//   u8 patches (1 .. n), u8 high width (1 .. 32 - width)    only with patches
+//   n values, the low `width` bits of each, packed
+//   u8 index of each patch, ascending; their high bits, packed     only with patches
+#ifndef ASHLAR_FORMAT_PACKED_STREAM_H_
+#define ASHLAR_FORMAT_PACKED_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "format/bit_pack.h"
+#include "src/base/bytes.h"
+
+namespace ashlar::format {
+
+inline constexpr size_t kStreamValuesMax = 128;
+
+// Appends a stream of 1 to 128 values.
+void AppendStream(const uint32_t* values, size_t n, ByteBuffer* out);
+
+// Decodes n (1 .. 128) values from [in, end); kPackedSlack bytes after `end` must be readable, kUnpackSlack values after
+// n writable. Returns the stream's end, or null if it breaks P-4 or passes `end`.
+const std::byte* ReadStream(const std::byte* in, const std::byte* end, size_t n, uint32_t* values);
+
+// The same without decoding.
+const std::byte* SkipStream(const std::byte* in, const std::byte* end, size_t n);
+
+}  // namespace ashlar::format
+
+#endif  // ASHLAR_FORMAT_PACKED_STREAM_H_

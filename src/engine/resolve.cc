@@ -1,0 +1,184 @@
+// Resolution: what each operation of a batch will do, decided before anything is written. A batch that fails leaves the
+// group as it was.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+#include "src/engine/engine.h"
+
+namespace ashlar::engine {
+
+void Engine::Group::BeginBatch() {
+  batch_first_effect = effects.size();
+  undo_keys.clear();
+  undo_added.clear();
+  undo_killed.clear();
+}
+
+void Engine::Group::SetKey(const std::string& key, const Location& location) {
+  const auto found = keys.find(key);
+  undo_keys.emplace_back(key, found == keys.end() ? std::nullopt : std::optional<Location>(found->second));
+  keys[key] = location;
+}
+
+void Engine::Group::RollBackBatch() {
+  effects.resize(batch_first_effect);
+  for (auto it = undo_keys.rbegin(); it != undo_keys.rend(); ++it) {
+    if (it->second.has_value()) {
+      keys[it->first] = *it->second;
+    } else {
+      keys.erase(it->first);
+    }
+  }
+  for (const DocumentId id : undo_added) added_ids.erase(id);
+  for (const DocumentId id : undo_killed) killed_ids.erase(id);
+}
+
+// A put of this same batch that is superseded is not added, and leaves its own kill to the operation that supersedes it.
+Engine::Location Engine::Group::Supersede(const Location& location) {
+  if (location.where != Location::Where::kPending || location.ordinal < batch_first_effect) return location;
+  Effect& earlier = effects[location.ordinal];
+  earlier.adds = false;
+  added_ids.erase(earlier.sequence);
+  return std::exchange(earlier.kills, Location{});
+}
+
+absl::StatusOr<Engine::Location> Engine::FindLive(std::string_view key, const Group& group) const {
+  if (const auto found = group.keys.find(ToAbsl(key)); found != group.keys.end()) return found->second;
+  Location location;
+  if (const std::optional<uint32_t> ordinal =
+          view_->overlay->FindKey(key, view_->overlay->document_count(), cell_.sequence)) {
+    location.where = Location::Where::kOverlay;
+    location.ordinal = *ordinal;
+    location.id = view_->overlay->IdOf(*ordinal);
+    return location;
+  }
+  for (size_t i = view_->segments.size(); i-- > 0;) {
+    const LiveSegment& live = *view_->segments[i];
+    ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint32_t> ordinal, live.segment().FindKey(key));
+    if (!ordinal.has_value() || live.DeathOf(*ordinal) != 0) continue;
+    location.where = Location::Where::kSegment;
+    location.segment = static_cast<uint32_t>(i);
+    location.ordinal = *ordinal;
+    ASHLAR_ASSIGN_OR_RETURN(location.id, live.segment().IdOf(*ordinal));
+    return location;
+  }
+  return location;
+}
+
+absl::StatusOr<Engine::Location> Engine::FindLiveId(DocumentId id, const Group& group) const {
+  Location location;
+  if (group.killed_ids.contains(id)) return location;
+  if (const auto found = group.added_ids.find(id); found != group.added_ids.end()) {
+    location.where = Location::Where::kPending;
+    location.ordinal = found->second;
+    location.id = id;
+    return location;
+  }
+  const overlay::Overlay& overlay = *view_->overlay;
+  if (const std::optional<uint32_t> ordinal = overlay.FindId(id, overlay.document_count())) {
+    if (overlay.DeathOf(*ordinal) != 0) return location;
+    location.where = Location::Where::kOverlay;
+    location.ordinal = *ordinal;
+    location.id = id;
+    return location;
+  }
+  for (size_t i = 0; i < view_->segments.size(); ++i) {
+    const LiveSegment& live = *view_->segments[i];
+    if (id < live.segment().first_id() || id > live.segment().last_id()) continue;
+    ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint32_t> ordinal, live.segment().FindId(id));
+    if (!ordinal.has_value() || live.DeathOf(*ordinal) != 0) return location;
+    location.where = Location::Where::kSegment;
+    location.segment = static_cast<uint32_t>(i);
+    location.ordinal = *ordinal;
+    location.id = id;
+    return location;
+  }
+  return location;
+}
+
+absl::Status Engine::PrepareKill(const Location& location) const {
+  if (location.where != Location::Where::kSegment) return absl::OkStatus();
+  return view_->segments[location.segment]->LoadLengths(*view_->schema);
+}
+
+absl::Status Engine::ResolveOperation(AnalyzedOperation* operation, Sequence sequence, WriteResult* result, Group* group) {
+  Location live;
+  const bool has_key =
+      operation->is_put() ? !operation->document.key.empty() : operation->kind == WriteBatch::Kind::kDelete;
+  if (has_key) {
+    ASHLAR_ASSIGN_OR_RETURN(live, FindLive(operation->key_of(), *group));
+  } else if (operation->kind == WriteBatch::Kind::kDeleteId) {
+    ASHLAR_ASSIGN_OR_RETURN(live, FindLiveId(operation->expected, *group));
+  }
+  const bool existed = live.where != Location::Where::kNone;
+  if (operation->kind == WriteBatch::Kind::kInsert && existed)
+    return AlreadyExists(absl::StrCat("a document with key '", operation->key_of(), "' exists (DocumentId ", live.id,
+                                      "); the batch was not written"));
+  if (operation->kind == WriteBatch::Kind::kPutIf && live.id != operation->expected)
+    return FailedPrecondition(absl::StrCat("the document with key '", operation->key_of(), "' is ", live.id, ", not ",
+                                           operation->expected, "; the batch was not written"));
+  ASHLAR_RETURN_IF_ERROR(PrepareKill(live));
+  Location now;
+  if (operation->kind == WriteBatch::Kind::kDeleteId) {
+    ASHLAR_RETURN_IF_ERROR(ForgetKeyOf(live, group));
+    group->added_ids.erase(operation->expected);
+  }
+  Effect effect;
+  effect.operation = operation;
+  effect.sequence = sequence;
+  effect.adds = operation->is_put();
+  if (existed) {
+    effect.kills = group->Supersede(live);
+    if (group->killed_ids.insert(live.id).second) group->undo_killed.push_back(live.id);
+  }
+  group->effects.push_back(effect);
+  result->existed.push_back(existed);
+  if (existed) ++result->documents_replaced;
+  if (effect.adds) {
+    now.where = Location::Where::kPending;
+    now.ordinal = static_cast<uint32_t>(group->effects.size() - 1);
+    now.id = sequence;
+    group->added_ids[sequence] = now.ordinal;
+    group->undo_added.push_back(sequence);
+  }
+  if (has_key) group->SetKey(operation->key_of(), now);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::ResolveBatch(PendingWrite* write, Sequence first, Group* group) {
+  group->BeginBatch();
+  Sequence sequence = first;
+  for (AnalyzedOperation& operation : *write->operations) {
+    const absl::Status status = ResolveOperation(&operation, sequence++, &write->result, group);
+    if (status.ok()) continue;
+    group->RollBackBatch();
+    write->result = WriteResult{};
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+// A delete by id of a document with a key: later operations of the group must see the key as free.
+absl::Status Engine::ForgetKeyOf(const Location& location, Group* group) const {
+  if (view_->schema->key.empty()) return absl::OkStatus();
+  std::string key;
+  switch (location.where) {
+    case Location::Where::kNone:
+      return absl::OkStatus();
+    case Location::Where::kOverlay:
+      key = std::string(view_->overlay->KeyOf(location.ordinal));
+      break;
+    case Location::Where::kPending:
+      key = group->effects[location.ordinal].operation->document.key;
+      break;
+    case Location::Where::kSegment: {
+      ASHLAR_ASSIGN_OR_RETURN(key, view_->segments[location.segment]->segment().KeyOf(location.ordinal));
+      break;
+    }
+  }
+  group->SetKey(key, Location{});
+  return absl::OkStatus();
+}
+
+}  // namespace ashlar::engine

@@ -1,0 +1,462 @@
+// The journal's writing side (SPEC J-*). A file gets its name only when its zeros and its header are durable, and only after
+// the file before it was synced; so a file that can be seen vouches for everything before it.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "format/journal_record.h"
+#include "src/base/check.h"
+#include "src/base/status.h"
+#include "src/journal/journal.h"
+
+namespace ashlar::journal {
+namespace {
+
+using format::JournalRecord;
+using format::RecordType;
+
+constexpr size_t kCopyBytes = size_t{1} << 20;
+constexpr int kNumberAttemptsMax = 1 << 16;
+
+// Every file keeps room for the seal, so that closing never needs a new file.
+constexpr uint64_t kSealBytes = format::kRecordHeaderBytes;
+
+class FileWriter : public Writer {
+ public:
+  FileWriter(env::Env env, std::string directory, FileContext context, std::function<uint64_t()> next_number,
+             const WriterOptions& options)
+      : env_(env), files_(*env.files), directory_(std::move(directory)), context_(std::move(context)),
+        next_number_(std::move(next_number)), options_(options) {}
+
+  absl::Status Start(const ReplayEnd& previous);
+  absl::Status Resume(const ReplayEnd& previous);
+
+  absl::Status Append(std::span<const Record> records) override;
+  absl::Status Sync() override;
+  absl::Status Rotate(const FileContext& context) override;
+  absl::Status Prepare() override;
+  absl::Status Seal() override;
+  absl::Status DropBelow(uint64_t number) override;
+
+  Position end() const override { return {number_, end_}; }
+  Position synced() const override { return {number_, synced_}; }
+  bool broken() const override { return broken_; }
+  WriterCounters counters() const override { return counters_; }
+  uint64_t file_count() const override { return sizes_.size(); }
+  uint64_t file_bytes() const override {
+    uint64_t bytes = 0;
+    for (const auto& [number, size] : sizes_) bytes += size;
+    return bytes;
+  }
+
+ private:
+  std::string PathOf(std::string_view name) const { return env::JoinPath(directory_, name); }
+  absl::Status CheckUsable() const;
+  absl::Status Break(absl::Status cause);
+  absl::Status SyncFile(env::WritableFile& file);
+  absl::Status SyncDirectory();
+
+  absl::Status FindFiles();
+  absl::Status HardenTail(const ReplayEnd& previous);
+  absl::Status CheckRecords(std::span<const Record> records) const;
+  // Encodes the group as it will lie at the end of the current file; the last record's checksum goes to `chain`.
+  ByteBuffer EncodeGroup(std::span<const Record> records, uint64_t* chain) const;
+  absl::Status VoidGroup(const absl::Status& cause);
+
+  uint64_t NextCapacity() const;
+  absl::StatusOr<uint64_t> TakeNumber();
+  // A file of at least `needed` bytes of room, written once: the spare, or a new one under its temporary name.
+  struct Blank {
+    std::string path;
+    std::unique_ptr<env::WritableFile> file;
+    bool recycled = false;
+  };
+  absl::StatusOr<Blank> OpenBlank(uint64_t capacity, uint64_t capacity_min);
+  absl::StatusOr<Blank> OpenSpare(uint64_t capacity_min);
+  absl::StatusOr<Blank> CreateBlank(uint64_t capacity);
+  // Goes over to a new file with room for `group_bytes`. The current file must be synced.
+  absl::Status StartFile(uint64_t group_bytes);
+  void RemoveQuietly(const std::string& path) { files_.Remove(path).IgnoreError(); }
+
+  const env::Env env_;
+  env::FileSystem& files_;
+  const std::string directory_;
+  FileContext context_;
+  const std::function<uint64_t()> next_number_;
+  const WriterOptions options_;
+
+  std::unique_ptr<env::WritableFile> file_;
+  uint64_t number_ = 0, salt_ = 0, capacity_ = 0;
+  uint64_t end_ = 0, synced_ = 0;  // offsets in the current file
+  uint64_t chain_ = 0;
+  Sequence last_sequence_ = 0;
+  bool broken_ = false, sealed_ = false;
+  bool seal_is_last_ = false;  // nothing was appended since the journal was continued
+  WriterCounters counters_;
+  std::map<uint64_t, uint64_t> sizes_;  // of the files that exist, by number
+};
+
+absl::Status FileWriter::CheckUsable() const {
+  if (broken_) return FailedPrecondition("the journal is broken after a failed sync; reopen the store");
+  if (sealed_) return FailedPrecondition("the journal is sealed");
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::Break(absl::Status cause) {
+  broken_ = true;
+  return cause;
+}
+
+absl::Status FileWriter::SyncFile(env::WritableFile& file) {
+  ++counters_.syncs;
+  const absl::Status status = file.Sync();
+  return status.ok() ? status : Break(status);
+}
+
+absl::Status FileWriter::SyncDirectory() {
+  const absl::Status status = files_.SyncDirectory(directory_);
+  return status.ok() ? status : Break(status);
+}
+
+// ---- Beginning.
+
+absl::Status FileWriter::FindFiles() {
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, files_.List(directory_));
+  for (const env::FileSystem::DirectoryEntry& entry : entries) {
+    const std::optional<uint64_t> number = NumberOf(entry.name);
+    if (!entry.is_file || !number.has_value()) continue;
+    ASHLAR_ASSIGN_OR_RETURN(sizes_[*number], files_.FileSize(PathOf(entry.name)));
+  }
+  return absl::OkStatus();
+}
+
+// What was replayed may be in the page cache only, and after a failed sync the operating system may believe it clean. So
+// the part not known to be durable is written again, the same bytes, before the sync that the next record relies on.
+absl::Status FileWriter::HardenTail(const ReplayEnd& previous) {
+  const std::string path = PathOf(FileName(previous.end.number));
+  absl::StatusOr<std::unique_ptr<env::ReadableFile>> in = files_.OpenForRead(path);
+  if (absl::IsNotFound(in.status())) return absl::OkStatus();  // dropped: the catalog's floor is beyond it
+  ASHLAR_RETURN_IF_ERROR(in.status());
+  ASHLAR_ASSIGN_OR_RETURN(file_, files_.OpenForWrite(path));
+  ByteBuffer buffer;
+  for (uint64_t at = previous.durable_to; at < previous.end.offset; at += buffer.size()) {
+    buffer.resize(std::min<uint64_t>(kCopyBytes, previous.end.offset - at));
+    ASHLAR_RETURN_IF_ERROR(env::ReadExactly(**in, path, "journal record", at, buffer));
+    ASHLAR_RETURN_IF_ERROR(file_->WriteAt(at, buffer));
+  }
+  return SyncFile(*file_);
+}
+
+absl::Status FileWriter::Start(const ReplayEnd& previous) {
+  ASHLAR_RETURN_IF_ERROR(FindFiles());
+  if (previous.end.number != 0) {
+    ASHLAR_RETURN_IF_ERROR(HardenTail(previous));
+    capacity_ = previous.capacity;
+  }
+  number_ = previous.end.number;
+  end_ = previous.end.offset;
+  chain_ = previous.chain;
+  last_sequence_ = previous.last_sequence;
+  return StartFile(0);
+}
+
+absl::Status FileWriter::Resume(const ReplayEnd& previous) {
+  if (!previous.sealed || previous.end.number == 0) return FailedPrecondition("only a sealed journal is continued");
+  ASHLAR_RETURN_IF_ERROR(FindFiles());
+  ASHLAR_RETURN_IF_ERROR(HardenTail(previous));
+  number_ = previous.end.number;
+  salt_ = previous.salt;
+  capacity_ = file_ != nullptr ? file_->size() : 0;
+  end_ = synced_ = previous.end.offset;
+  chain_ = previous.chain;
+  last_sequence_ = previous.last_sequence;
+  seal_is_last_ = true;
+  return file_ != nullptr ? absl::OkStatus() : NotFound(absl::StrCat(FileName(number_), " is gone"));
+}
+
+// ---- Records.
+
+absl::Status FileWriter::CheckRecords(std::span<const Record> records) const {
+  Sequence last = last_sequence_;
+  for (const Record& record : records) {
+    if (record.operation_count == 0 || record.first_sequence <= last ||
+        record.last_sequence() < record.first_sequence)
+      return InvalidArgument(absl::StrCat("journal: sequence ", record.first_sequence, " with ", record.operation_count,
+                                          " operations does not follow ", last));
+    if (record.operations.size() > format::kRecordPayloadBytesMax)
+      return ResourceExhausted(absl::StrCat("journal: a batch of ", record.operations.size(), " bytes is too large"));
+    last = record.last_sequence();
+  }
+  return absl::OkStatus();
+}
+
+ByteBuffer FileWriter::EncodeGroup(std::span<const Record> records, uint64_t* chain) const {
+  ByteBuffer bytes;
+  *chain = chain_;
+  for (const Record& in : records) {
+    JournalRecord record;
+    record.type = RecordType::kBatch;
+    record.first_sequence = in.first_sequence;
+    record.operation_count = in.operation_count;
+    record.schema_number = in.schema_number;
+    record.watermark = in.watermark;
+    record.durable_to = synced_;
+    record.chain = *chain;
+    *chain = format::AppendRecord(record, in.operations, {salt_, number_, end_ + bytes.size()}, &bytes);
+  }
+  return bytes;
+}
+
+absl::Status FileWriter::Append(std::span<const Record> records) {
+  ASHLAR_RETURN_IF_ERROR(CheckUsable());
+  if (records.empty()) return absl::OkStatus();
+  ASHLAR_RETURN_IF_ERROR(CheckRecords(records));
+  uint64_t group_bytes = 0;
+  for (const Record& record : records) group_bytes += format::RecordBytes(record.operations.size());
+  if (end_ > capacity_ || capacity_ - end_ < group_bytes + kSealBytes) {
+    if (synced_ != end_) ASHLAR_RETURN_IF_ERROR(Sync());
+    ASHLAR_RETURN_IF_ERROR(StartFile(group_bytes));
+  }
+  uint64_t chain = 0;
+  const ByteBuffer bytes = EncodeGroup(records, &chain);
+  ASHLAR_DCHECK(bytes.size() == group_bytes);
+  ++counters_.writes;
+  const absl::Status status = file_->WriteAt(end_, bytes);
+  if (!status.ok()) return VoidGroup(status);
+  counters_.bytes += bytes.size();
+  end_ += bytes.size();
+  chain_ = chain;
+  seal_is_last_ = false;
+  last_sequence_ = records.back().last_sequence();
+  return absl::OkStatus();
+}
+
+// Any part of the group may be in the file, whole records too. The marker takes the place of the first one, so nothing
+// chains to the others; and the journal goes on behind the marker, because at the same offset the same batch, tried again,
+// would have the same bytes as before and make the rest of the failed group follow it.
+absl::Status FileWriter::VoidGroup(const absl::Status& cause) {
+  JournalRecord marker;
+  marker.type = RecordType::kVoid;
+  marker.first_sequence = last_sequence_ + 1;
+  marker.durable_to = synced_;
+  marker.chain = chain_;
+  ByteBuffer bytes;
+  const uint64_t chain = format::AppendRecord(marker, {}, {salt_, number_, end_}, &bytes);
+  seal_is_last_ = false;
+  ++counters_.writes;
+  if (const absl::Status status = file_->WriteAt(end_, bytes); !status.ok()) {
+    broken_ = true;
+    return Annotate(cause, "journal write failed and could not be undone");
+  }
+  if (const absl::Status status = SyncFile(*file_); !status.ok())
+    return Annotate(cause, "journal write failed and could not be undone");
+  end_ += bytes.size();
+  synced_ = end_;
+  chain_ = chain;
+  return cause;
+}
+
+absl::Status FileWriter::Sync() {
+  ASHLAR_RETURN_IF_ERROR(CheckUsable());
+  if (synced_ == end_) return absl::OkStatus();
+  ASHLAR_RETURN_IF_ERROR(SyncFile(*file_));
+  synced_ = end_;
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::Seal() {
+  ASHLAR_RETURN_IF_ERROR(Sync());  // the seal says that everything before it is durable
+  RemoveQuietly(PathOf(kSpareFileName));  // a closed store keeps no empty file
+  sealed_ = seal_is_last_;
+  if (sealed_) return file_->Close();
+  JournalRecord seal;
+  seal.type = RecordType::kSeal;
+  seal.first_sequence = last_sequence_ + 1;
+  seal.durable_to = synced_;
+  seal.chain = chain_;
+  ByteBuffer bytes;
+  const uint64_t chain = format::AppendRecord(seal, {}, {salt_, number_, end_}, &bytes);
+  ++counters_.writes;
+  if (const absl::Status status = file_->WriteAt(end_, bytes); !status.ok()) return Break(status);
+  ASHLAR_RETURN_IF_ERROR(SyncFile(*file_));
+  counters_.bytes += bytes.size();
+  end_ += bytes.size();
+  synced_ = end_;
+  chain_ = chain;
+  sealed_ = true;
+  return file_->Close();
+}
+
+// ---- Files.
+
+// Doubles while files fill up; a file that was left early is followed by one of its own size.
+uint64_t FileWriter::NextCapacity() const {
+  if (capacity_ == 0) return options_.first_file_bytes;
+  const uint64_t doubled = capacity_ > options_.file_bytes_max / 2 ? options_.file_bytes_max : capacity_ * 2;
+  const uint64_t next = end_ >= capacity_ / 2 ? doubled : capacity_;
+  return std::clamp(next, std::min(options_.first_file_bytes, options_.file_bytes_max), options_.file_bytes_max);
+}
+
+// A number above every file's: after a crash the catalog may not know of the last files.
+absl::StatusOr<uint64_t> FileWriter::TakeNumber() {
+  const uint64_t used = std::max(number_, sizes_.empty() ? 0 : sizes_.rbegin()->first);
+  for (int i = 0; i < kNumberAttemptsMax; ++i) {
+    const uint64_t number = next_number_();
+    if (number > used) return number;
+  }
+  return Internal(absl::StrCat("journal: no file number above ", used, " was given"));
+}
+
+absl::StatusOr<FileWriter::Blank> FileWriter::OpenSpare(uint64_t capacity_min) {
+  const std::string path = PathOf(kSpareFileName);
+  ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<env::WritableFile> file, files_.OpenForWrite(path));
+  if (file->size() >= capacity_min) return Blank{path, std::move(file), true};
+  file.reset();
+  RemoveQuietly(path);
+  return NotFound("the spare file is too small");
+}
+
+absl::StatusOr<FileWriter::Blank> FileWriter::CreateBlank(uint64_t capacity) {
+  const std::string path = PathOf(kNewFileName);
+  ASHLAR_ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
+  if (exists) ASHLAR_RETURN_IF_ERROR(files_.Remove(path));  // left by a crash
+  ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<env::WritableFile> file, files_.CreateFile(path));
+  // Really written, not reserved: a commit then changes no metadata, and a sync of it writes data only.
+  const ByteBuffer zeros(std::min<uint64_t>(kCopyBytes, capacity));
+  for (uint64_t at = 0; at < capacity;) {
+    const uint64_t n = std::min<uint64_t>(zeros.size(), capacity - at);
+    if (const absl::Status status = file->WriteAt(at, ByteSpan(zeros).first(n)); !status.ok()) {
+      file.reset();
+      RemoveQuietly(path);
+      return status;
+    }
+    at += n;
+  }
+  return Blank{path, std::move(file), false};
+}
+
+absl::StatusOr<FileWriter::Blank> FileWriter::OpenBlank(uint64_t capacity, uint64_t capacity_min) {
+  absl::StatusOr<Blank> spare = OpenSpare(capacity_min);
+  if (spare.ok() || !absl::IsNotFound(spare.status())) return spare;
+  absl::StatusOr<Blank> blank = CreateBlank(capacity);
+  // Where a large file finds no room, a small one may.
+  if (absl::IsResourceExhausted(blank.status()) && capacity_min < capacity) return CreateBlank(capacity_min);
+  return blank;
+}
+
+absl::Status FileWriter::StartFile(uint64_t group_bytes) {
+  ASHLAR_ASSIGN_OR_RETURN(const uint64_t number, TakeNumber());
+  format::JournalHeader header;
+  std::array<std::byte, 8> salt;
+  env_.entropy->Fill(salt);
+  env_.entropy->Fill(header.file_id);
+  header.store_id = context_.store_id;
+  header.salt = LoadU64(salt.data());
+  header.number = number;
+  header.next_sequence = last_sequence_ + 1;
+  header.previous_number = number_;
+  header.previous_end = end_;
+  header.previous_chain = chain_;
+  header.generation = context_.generation;
+  header.schema_number = context_.schema_number;
+  header.schema = context_.schema;
+  header.analyzer_identity = context_.analyzer_identity;
+  const uint64_t header_bytes = format::EncodeJournalHeader(header).size();
+  if (header_bytes > format::kJournalHeaderBytesMax) return InvalidArgument("journal: the schema is too large");
+
+  const uint64_t needed = header_bytes + group_bytes + kSealBytes;
+  ASHLAR_ASSIGN_OR_RETURN(Blank blank, OpenBlank(std::max(NextCapacity(), needed),
+                                                 std::max(options_.first_file_bytes, needed)));
+  header.recycled = blank.recycled;
+  // The spare's old content stays: the salt makes it invalid.
+  absl::Status status = blank.file->WriteAt(0, format::EncodeJournalHeader(header));
+  if (status.ok()) {
+    ++counters_.syncs;
+    status = blank.file->Sync();
+    // No room for a file that nobody needs yet is no harm done; any other failed sync is final.
+    if (!status.ok() && !absl::IsResourceExhausted(status)) broken_ = true;
+  }
+  if (!status.ok()) {
+    blank.file.reset();
+    RemoveQuietly(blank.path);
+    return status;
+  }
+  ASHLAR_RETURN_IF_ERROR(files_.Rename(blank.path, PathOf(FileName(number))));
+  ASHLAR_RETURN_IF_ERROR(SyncDirectory());
+
+  ++(blank.recycled ? counters_.files_recycled : counters_.files_created);
+  if (number_ != 0) ++counters_.rotations;
+  // Opened again under its name, so that errors name the file that is there.
+  absl::StatusOr<std::unique_ptr<env::WritableFile>> named = files_.OpenForWrite(PathOf(FileName(number)));
+  file_ = named.ok() ? *std::move(named) : std::move(blank.file);
+  number_ = number;
+  seal_is_last_ = false;
+  salt_ = header.salt;
+  capacity_ = file_->size();
+  sizes_[number] = capacity_;
+  end_ = synced_ = header_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::Rotate(const FileContext& context) {
+  ASHLAR_RETURN_IF_ERROR(Sync());
+  FileContext before = std::exchange(context_, context);
+  absl::Status status = StartFile(0);
+  if (!status.ok()) context_ = std::move(before);
+  return status;
+}
+
+absl::Status FileWriter::Prepare() {
+  ASHLAR_RETURN_IF_ERROR(CheckUsable());
+  ASHLAR_ASSIGN_OR_RETURN(const bool exists, files_.Exists(PathOf(kSpareFileName)));
+  if (exists) return absl::OkStatus();
+  ASHLAR_ASSIGN_OR_RETURN(const Blank blank, CreateBlank(NextCapacity()));
+  ++counters_.syncs;
+  if (const absl::Status status = blank.file->Sync(); !status.ok()) {
+    if (!absl::IsResourceExhausted(status)) broken_ = true;
+    RemoveQuietly(blank.path);
+    return status;
+  }
+  return files_.Rename(blank.path, PathOf(kSpareFileName));
+}
+
+absl::Status FileWriter::DropBelow(uint64_t number) {
+  ASHLAR_RETURN_IF_ERROR(CheckUsable());
+  ASHLAR_ASSIGN_OR_RETURN(bool has_spare, files_.Exists(PathOf(kSpareFileName)));
+  while (!sizes_.empty()) {
+    const auto [lowest, size] = *sizes_.begin();
+    if (lowest >= number || lowest == number_) break;
+    const std::string path = PathOf(FileName(lowest));
+    // One spare at most, and none that a rotation would find too small or that a large batch blew up.
+    const bool worth_keeping = !has_spare && size >= options_.first_file_bytes && size <= options_.file_bytes_max;
+    const absl::Status status =
+        worth_keeping ? files_.Rename(path, PathOf(kSpareFileName)) : files_.Remove(path);
+    if (!status.ok() && !absl::IsNotFound(status)) return status;
+    has_spare = has_spare || worth_keeping;
+    sizes_.erase(sizes_.begin());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Writer>> Writer::Create(env::Env env, const std::string& directory,
+                                                       const FileContext& context, const ReplayEnd& previous,
+                                                       std::function<uint64_t()> next_number,
+                                                       const WriterOptions& options) {
+  auto writer = std::make_unique<FileWriter>(env, directory, context, std::move(next_number), options);
+  ASHLAR_RETURN_IF_ERROR(writer->Start(previous));
+  return std::unique_ptr<Writer>(std::move(writer));
+}
+
+absl::StatusOr<std::unique_ptr<Writer>> Writer::Continue(env::Env env, const std::string& directory,
+                                                         const FileContext& context, const ReplayEnd& previous,
+                                                         std::function<uint64_t()> next_number,
+                                                         const WriterOptions& options) {
+  auto writer = std::make_unique<FileWriter>(env, directory, context, std::move(next_number), options);
+  ASHLAR_RETURN_IF_ERROR(writer->Resume(previous));
+  return std::unique_ptr<Writer>(std::move(writer));
+}
+
+}  // namespace ashlar::journal

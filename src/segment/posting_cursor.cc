@@ -1,0 +1,433 @@
+#include "src/segment/posting_cursor.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "format/position_block.h"
+#include "src/base/status.h"
+
+namespace ashlar::segment {
+
+// Postings are decoded into arrays by "raw" index: all postings of the block, or of the short list. A filtered cursor shows those of
+// its member and remembers their raw indexes.
+struct PostingCursor::State {
+  ListSource source;
+  uint32_t member = kAllMembers;  // kAllMembers: unfiltered
+  bool has_blocks = false;
+  absl::Status status;
+  format::ListHeaders headers;    // with blocks
+  uint32_t block = 0;
+  uint64_t first_possible = 0;    // the least ordinal that a later block may hold
+
+  uint32_t raw_count = 0;
+  uint32_t* documents = nullptr;  // by raw index
+  uint32_t* totals = nullptr;
+  uint32_t* members = nullptr;    // [member * stride + raw index], of a group of two or more
+  uint32_t stride = 0;
+  bool members_known = false;     // decoded for this block
+  uint64_t members_offset = 0;    // in the postings section: this block's streams of members
+  uint64_t payload_end = 0;
+  uint32_t* shown_documents = nullptr;  // only filtered: the member's postings, and their raw indexes
+  uint32_t* shown_frequencies = nullptr;
+  uint32_t* shown_raw = nullptr;
+  std::unique_ptr<uint32_t[]> arrays;
+  std::array<uint32_t, 2> one;    // the arrays of a single posting
+
+  ByteSpan short_positions;       // of a short list: all
+  bool short_positions_known = false;
+  uint64_t positions_offset = 0;  // in the postings section, for those that are not inline
+  uint64_t positions_bytes = 0;
+  uint32_t positions_raw = 0;     // steps before this posting: positions_before; in a short list a byte offset
+  uint64_t positions_before = 0;
+  bool positions_open = false;    // the reader is on this block
+  std::unique_ptr<format::PositionBlockReader> reader;
+
+  bool grouped() const { return source.shape.members > 1; }
+  bool filtered() const { return member != kAllMembers; }
+
+  void Allocate(uint32_t postings);
+  absl::Status Damage(uint64_t offset, std::string_view message) const {
+    return source.postings->Damage(offset, message);
+  }
+  absl::Status DecodeBlock(uint32_t number);
+  absl::Status DecodeMembers();
+  uint32_t RawIndex(uint32_t at) const { return filtered() ? shown_raw[at] : at; }
+  uint32_t FrequencyOf(uint32_t of_member, uint32_t raw) const {
+    return grouped() ? members[of_member * stride + raw] : totals[raw];
+  }
+  absl::Status ReadSteps(uint32_t raw, uint64_t skip, uint32_t n, std::vector<uint32_t>* out);
+  absl::Status ReadShortSteps(uint32_t raw, uint64_t skip, uint32_t n, std::vector<uint32_t>* out);
+};
+
+void PostingCursor::State::Allocate(uint32_t postings) {
+  if (postings == 1 && !grouped()) {
+    documents = &one[0];
+    totals = &one[1];
+    return;
+  }
+  stride = postings + static_cast<uint32_t>(format::kUnpackSlack);
+  const size_t rows = 2 + (grouped() ? source.shape.members : 0) + (filtered() ? 3 : 0);
+  arrays = std::make_unique_for_overwrite<uint32_t[]>(rows * stride);
+  uint32_t* next = arrays.get();
+  const auto take = [&](size_t n) {
+    uint32_t* row = next;
+    next += n * stride;
+    return row;
+  };
+  documents = take(1);
+  totals = take(1);
+  if (grouped()) members = take(source.shape.members);
+  if (filtered()) {
+    shown_documents = take(1);
+    shown_frequencies = take(1);
+    shown_raw = take(1);
+  }
+}
+
+absl::Status PostingCursor::State::DecodeBlock(uint32_t number) {
+  const auto encoding = static_cast<format::BlockEncoding>(headers.encodings[number]);
+  uint64_t offset, bytes;
+  if (!headers.Payload(number, &offset, &bytes)) return Damage(0, "a block's payload ends before it begins");
+  if (encoding != format::BlockEncoding::kPacked) {
+    if (headers.encodings[number] == 0) return Damage(offset, "block encoding 0");
+    return Unimplemented("a block encoding of a later version");
+  }
+  const uint32_t n = headers.Count(number);
+  const uint32_t last = headers.LastDocument(number);
+  const uint64_t first = headers.FirstPossible(number);
+  if (n > format::kBlockPostings) return Damage(offset, "a block of more than 128 postings");
+  if (last >= source.document_count) return Damage(offset, "a posting's ordinal is beyond the documents");
+  if (first < first_possible) return Damage(offset, "last documents of blocks do not ascend");
+  if (bytes > source.postings->size()) return Damage(offset, "a block's payload is beyond its section");
+  ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(offset, bytes + format::kPackedSlack));
+  const std::byte* in = source.postings->data() + offset;
+  const std::byte* rest = format::ReadPackedBlock(in, in + bytes, n, first, last, documents, totals);
+  if (rest == nullptr || (!grouped() && rest != in + bytes)) return Damage(offset, "a block's payload is malformed");
+  block = number;
+  raw_count = n;
+  first_possible = uint64_t{last} + 1;
+  members_known = false;
+  members_offset = offset + static_cast<uint64_t>(rest - in);
+  payload_end = offset + bytes;
+  positions_open = false;
+  return absl::OkStatus();
+}
+
+absl::Status PostingCursor::State::DecodeMembers() {
+  if (members_known || !grouped()) return absl::OkStatus();
+  const std::byte* in = source.postings->data() + members_offset;
+  const std::byte* end = source.postings->data() + payload_end;
+  uint32_t* largest = members + size_t{source.shape.largest} * stride;
+  std::copy_n(totals, raw_count, largest);
+  for (uint32_t m = 0; m < source.shape.members; ++m) {
+    if (m == source.shape.largest) continue;
+    uint32_t* row = members + size_t{m} * stride;
+    in = format::ReadStream(in, end, raw_count, row);
+    if (in == nullptr) return Damage(members_offset, "a member's frequencies are malformed");
+    for (uint32_t i = 0; i < raw_count; ++i) {
+      if (row[i] > largest[i]) return Damage(members_offset, "members' frequencies pass their sum");
+      largest[i] -= row[i];
+    }
+  }
+  if (in != end) return Damage(members_offset, "a block's payload is longer than its streams");
+  members_known = true;
+  return absl::OkStatus();
+}
+
+// Appends n steps of a posting, after `skip` of it.
+absl::Status PostingCursor::State::ReadSteps(uint32_t raw, uint64_t skip, uint32_t n, std::vector<uint32_t>* out) {
+  if (!has_blocks) return ReadShortSteps(raw, skip, n, out);
+  if (!positions_open) {
+    if (!headers.Positions(block, &positions_offset, &positions_bytes) ||
+        positions_bytes > source.postings->size()) {
+      return Damage(0, "a block's positions are beyond their section");
+    }
+    ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(positions_offset, positions_bytes + format::kPackedSlack));
+    const std::byte* in = source.postings->data() + positions_offset;
+    const uint64_t steps = std::accumulate(totals, totals + raw_count, uint64_t{0});
+    if (reader == nullptr) reader = std::make_unique<format::PositionBlockReader>();
+    *reader = format::PositionBlockReader(in, in + positions_bytes, steps);
+    positions_open = true;
+    positions_raw = 0;
+    positions_before = 0;
+  }
+  for (; positions_raw < raw; ++positions_raw) positions_before += totals[positions_raw];
+  if (!reader->Read(positions_before + skip, n, out)) {
+    return Damage(positions_offset, "a block's positions are malformed");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PostingCursor::State::ReadShortSteps(uint32_t raw, uint64_t skip, uint32_t n,
+                                                  std::vector<uint32_t>* out) {
+  if (!short_positions_known) {
+    ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(positions_offset, positions_bytes));
+    short_positions = {source.postings->data() + positions_offset, positions_bytes};
+    short_positions_known = true;
+  }
+  ByteReader in(short_positions.subspan(positions_before));
+  const uint64_t begin = positions_before;
+  for (; positions_raw < raw; ++positions_raw) {
+    for (uint32_t i = 0; in.ok() && i < totals[positions_raw]; ++i) in.Varint();
+    positions_before = begin + in.position();
+  }
+  for (uint64_t i = 0; in.ok() && i < skip; ++i) in.Varint();
+  bool fits = true;
+  for (uint32_t i = 0; in.ok() && fits && i < n; ++i) {
+    const uint64_t step = in.Varint();
+    fits = step <= 0xFFFFFFFFu;
+    out->push_back(static_cast<uint32_t>(step));
+  }
+  if (!in.ok() || !fits) return Damage(positions_offset, "a list's positions are malformed");
+  return absl::OkStatus();
+}
+
+PostingCursor::PostingCursor() = default;
+PostingCursor::~PostingCursor() = default;
+
+// Arrays live in the state, so that the pointers to them survive a move; the source is left empty.
+PostingCursor::PostingCursor(PostingCursor&& other) noexcept { *this = std::move(other); }
+
+PostingCursor& PostingCursor::operator=(PostingCursor&& other) noexcept {
+  if (this == &other) return *this;
+  document_ = other.document_;
+  frequency_ = other.frequency_;
+  at_ = other.at_;
+  count_ = other.count_;
+  documents_ = other.documents_;
+  frequencies_ = other.frequencies_;
+  postings_ = other.postings_;
+  state_ = std::move(other.state_);
+  other.postings_ = 0;
+  other.MoveToEnd();
+  return *this;
+}
+
+PostingCursor::PostingCursor(absl::Status error) : state_(std::make_unique<State>()) {
+  state_->status = std::move(error);
+}
+
+PostingCursor PostingCursor::Open(const ListSource& source, const format::TermInfo& info, uint32_t member) {
+  if (member != kAllMembers && member >= source.shape.members) {
+    return PostingCursor(InvalidArgument("the index has no such member"));
+  }
+  PostingCursor cursor;
+  cursor.state_ = std::make_unique<State>();
+  State& s = *cursor.state_;
+  s.source = source;
+  if (source.shape.members > 1) s.member = member;
+  cursor.postings_ = member == source.shape.largest ? info.largest_postings : info.postings;
+  s.has_blocks = info.has_blocks();
+  if (s.has_blocks) {
+    cursor.OpenBlocks(info);
+  } else {
+    cursor.OpenShort(info);
+  }
+  return cursor;
+}
+
+void PostingCursor::OpenShort(const format::TermInfo& info) {
+  State& s = *state_;
+  ByteSpan bytes = info.inline_documents;
+  if (info.postings > 1) {
+    if (absl::Status status = s.source.postings->Ensure(info.offset, info.document_bytes); !status.ok()) {
+      return Fail(std::move(status));
+    }
+    bytes = {s.source.postings->data() + info.offset, info.document_bytes};
+  }
+  s.Allocate(info.postings);
+  std::vector<uint32_t> row(s.grouped() ? s.source.shape.members : 0);
+  uint32_t only = 0;
+  const std::span<uint32_t> members = s.grouped() ? std::span<uint32_t>(row) : std::span<uint32_t>(&only, 1);
+  ByteReader in(bytes);
+  uint64_t next = 0;
+  for (uint32_t i = 0; i < info.postings; ++i) {
+    format::ShortPosting posting;
+    const bool read = format::ReadShortPosting(&in, s.source.shape.largest, members, &posting);
+    next += posting.gap;
+    if (!read || next >= s.source.document_count) return Fail(s.Damage(info.offset, "a short list is malformed"));
+    s.documents[i] = static_cast<uint32_t>(next++);
+    s.totals[i] = posting.frequency;
+    for (size_t m = 0; m < row.size(); ++m) s.members[m * s.stride + i] = row[m];
+  }
+  if (!in.done()) return Fail(s.Damage(info.offset, "a short list is longer than its postings"));
+  s.raw_count = info.postings;
+  s.members_known = true;
+  s.positions_offset = info.offset + info.document_bytes;
+  s.positions_bytes = info.position_bytes;
+  if (!info.inline_positions.empty()) {
+    s.short_positions = info.inline_positions;
+    s.short_positions_known = true;
+  }
+  if (absl::Status status = Show(); !status.ok()) return Fail(std::move(status));
+  postings_ = count_;
+  if (count_ == 0) return MoveToEnd();
+  Enter(0);
+}
+
+void PostingCursor::OpenBlocks(const format::TermInfo& info) {
+  State& s = *state_;
+  const VerifiedBytes& section = *s.source.headers;
+  if (absl::Status status = section.Ensure(info.offset, format::kListHeadersFixedBytes); !status.ok()) {
+    return Fail(std::move(status));
+  }
+  const std::byte* in = section.data() + info.offset;
+  uint64_t bytes = 0;
+  const format::Decode decoded = format::ListHeadersBytes(in, &bytes);
+  if (decoded == format::Decode::kUnknown) return Fail(Unimplemented("a list layout of a later version"));
+  if (decoded == format::Decode::kDamage) return Fail(section.Damage(info.offset, "a list's headers are malformed"));
+  if (absl::Status status = section.Ensure(info.offset, bytes + format::kPackedSlack); !status.ok()) {
+    return Fail(std::move(status));
+  }
+  format::ReadListHeaders(in, &s.headers);
+  const format::ListHeaders& h = s.headers;
+  if (h.postings != info.postings || h.largest_postings != info.largest_postings || h.members != s.grouped() ||
+      h.positions != s.source.shape.positions) {
+    return Fail(section.Damage(info.offset, "a list's headers do not fit its dictionary entry"));
+  }
+  s.Allocate(format::kBlockPostings);
+  if (postings_ == 0) return MoveToEnd();
+  Load(0);
+}
+
+absl::Status PostingCursor::Show() {
+  State& s = *state_;
+  if (!s.filtered()) {
+    documents_ = s.documents;
+    frequencies_ = s.totals;
+    count_ = s.raw_count;
+    return absl::OkStatus();
+  }
+  ASHLAR_RETURN_IF_ERROR(s.DecodeMembers());
+  const uint32_t* row = s.members + size_t{s.member} * s.stride;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < s.raw_count; ++i) {
+    s.shown_documents[n] = s.documents[i];
+    s.shown_frequencies[n] = row[i];
+    s.shown_raw[n] = i;
+    n += row[i] != 0 ? 1 : 0;
+  }
+  documents_ = s.shown_documents;
+  frequencies_ = s.shown_frequencies;
+  count_ = n;
+  return absl::OkStatus();
+}
+
+bool PostingCursor::Load(uint32_t block) {
+  State& s = *state_;
+  for (; block < s.headers.blocks; ++block) {
+    absl::Status status = s.DecodeBlock(block);
+    if (status.ok()) status = Show();
+    if (!status.ok()) {
+      Fail(std::move(status));
+      return false;
+    }
+    if (count_ != 0) {
+      Enter(0);
+      return true;
+    }
+  }
+  MoveToEnd();
+  return false;
+}
+
+void PostingCursor::Enter(uint32_t at) {
+  at_ = at;
+  document_ = documents_[at];
+  frequency_ = frequencies_[at];
+}
+
+void PostingCursor::MoveToEnd() {
+  document_ = format::kNoDocument;
+  frequency_ = 0;
+  at_ = count_ = 0;
+}
+
+void PostingCursor::Fail(absl::Status status) {
+  state_->status = std::move(status);
+  MoveToEnd();
+}
+
+void PostingCursor::NextBlock() {
+  if (count_ == 0 || !state_->has_blocks) return MoveToEnd();
+  Load(state_->block + 1);
+}
+
+void PostingCursor::SeekForward(uint32_t target) {
+  if (count_ == 0) return;
+  State& s = *state_;
+  if (target > documents_[count_ - 1]) {
+    if (!s.has_blocks) return MoveToEnd();
+    if (target > s.headers.LastDocument(s.block)) {
+      // Not found leaves `blocks`, from where Load moves to the end.
+      if (!Load(s.headers.FindBlock(s.block + 1, target))) return;
+    } else if (!Load(s.block + 1)) {  // filtered: the block's last postings are other members'
+      return;
+    }
+    // A filtered block may end below the target; the next one then begins beyond it.
+    if (target > documents_[count_ - 1] && !Load(s.block + 1)) return;
+  }
+  const uint32_t* found = std::lower_bound(documents_ + at_, documents_ + count_, target);
+  Enter(static_cast<uint32_t>(found - documents_));
+}
+
+absl::Status PostingCursor::status() const { return state_ == nullptr ? absl::OkStatus() : state_->status; }
+
+const format::ListHeaders* PostingCursor::headers() const {
+  return state_ != nullptr && state_->has_blocks && state_->headers.blocks != 0 ? &state_->headers : nullptr;
+}
+
+uint32_t PostingCursor::block() const { return state_->block; }
+
+void PostingCursor::SeekBlock(uint32_t block) {
+  if (count_ == 0 || block < state_->block || !state_->has_blocks) return;
+  if (block == state_->block) return Enter(0);
+  Load(block);
+}
+
+absl::Status PostingCursor::MemberFrequencies(std::vector<uint32_t>* frequencies) {
+  frequencies->clear();
+  if (count_ == 0) return status();
+  State& s = *state_;
+  if (absl::Status status = s.DecodeMembers(); !status.ok()) {
+    Fail(status);
+    return status;
+  }
+  const uint32_t raw = s.RawIndex(at_);
+  for (uint32_t m = 0; m < s.source.shape.members; ++m) frequencies->push_back(s.FrequencyOf(m, raw));
+  return absl::OkStatus();
+}
+
+absl::Status PostingCursor::AppendPositions(std::vector<uint32_t>* out, std::vector<uint32_t>* counts) {
+  if (counts != nullptr) counts->clear();
+  if (count_ == 0) return status();
+  State& s = *state_;
+  if (!s.source.shape.positions) return absl::OkStatus();
+  const uint32_t raw = s.RawIndex(at_);
+  const size_t begin = out->size();
+  absl::Status status = s.DecodeMembers();
+  uint64_t skip = 0;
+  for (uint32_t m = 0; status.ok() && m < s.source.shape.members; ++m) {
+    const uint32_t n = s.FrequencyOf(m, raw);
+    const bool wanted = !s.filtered() || m == s.member;
+    if (wanted && counts != nullptr) counts->push_back(n);
+    if (wanted && n != 0) {
+      const size_t from = out->size();
+      status = s.ReadSteps(raw, skip, n, out);
+      if (status.ok() && !format::SumSteps({&n, 1}, std::span(*out).subspan(from))) {
+        status = s.Damage(s.positions_offset, "a position passes 32 bits");
+      }
+    }
+    skip += n;
+  }
+  if (!status.ok()) {
+    out->resize(begin);
+    Fail(status);
+  }
+  return status;
+}
+
+}  // namespace ashlar::segment

@@ -1,0 +1,96 @@
+// Random operations on a store, compared with the oracle after each: whatever mixture of overlay, segments, merges, deaths
+// and reopenings lies below, the answers are those of a plain map of documents, bit for bit. The run's seed is in its name.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "src/env/sim_env.h"
+#include "tests/engine/random_store.h"
+#include "tests/support/status_matchers.h"
+
+namespace ashlar::testing {
+namespace {
+
+struct Held {
+  Snapshot snapshot;
+  Oracle oracle;
+};
+
+class ModelTest : public ::testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ModelTest, ::testing::Range(1, 61));
+
+TEST_P(ModelTest, EqualsTheOracle) {
+  RandomStore random(static_cast<uint64_t>(GetParam()));
+  Prng& prng = random.prng();
+  env::SimDisk disk(static_cast<uint64_t>(GetParam()));
+  env::Env env = disk.NewProcess();
+  const Schema schema = random.RandomSchema();
+  Options options = random.RandomOptions();
+  options.create_if_missing = true;
+  Oracle oracle(schema);
+  absl::StatusOr<std::unique_ptr<Store>> opened = OpenOn(env, "/store", options, &schema);
+  ASSERT_OK(opened);
+  std::unique_ptr<Store> store = *std::move(opened);
+  std::vector<Held> held;
+
+  for (int step = 0; step < 120; ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    const uint64_t what = prng.Below(100);
+    if (what < 70) {
+      const WriteBatch batch = random.RandomBatch(oracle.schema(), oracle);
+      const absl::StatusOr<OracleWrite> expected = oracle.Apply(batch);
+      const absl::StatusOr<WriteResult> result = store->Write(batch);
+      ASSERT_EQ(result.status().code(), expected.status().code()) << result.status() << expected.status();
+      if (result.ok()) {
+        ASSERT_EQ(result->sequence, expected->sequence);
+        ASSERT_EQ(result->existed, expected->existed);
+      }
+    } else if (what < 80) {
+      ASSERT_OK(store->Flush());
+    } else if (what < 84) {
+      ASSERT_OK(store->Merge(1 + static_cast<uint32_t>(prng.Below(3))));
+    } else if (what < 87) {
+      ASSERT_OK(store->RunPending());
+    } else if (what < 91) {  // clean or not, with other options
+      const bool clean = prng.OneIn(2);
+      if (clean) ASSERT_OK(store->Close());
+      if (!clean) disk.KillProcess(env);
+      store.reset();
+      held.clear();
+      env = disk.NewProcess();
+      options = random.RandomOptions();
+      opened = OpenOn(env, "/store", options, nullptr);
+      ASSERT_OK(opened);
+      store = *std::move(opened);
+      if (!clean) {
+        ASSERT_OK_AND_ASSIGN(const WriteResult empty, store->Write(WriteBatch()));
+        ASSERT_GE(empty.sequence, oracle.next_sequence());
+        oracle.SetNextSequence(empty.sequence + 1);
+      }
+    } else if (what < 96) {
+      held.push_back({store->TakeSnapshot(), oracle});
+      if (held.size() > 4) held.erase(held.begin());
+    } else if (what < 97) {
+      const std::vector<Field> fields = {
+          {"extra" + std::to_string(step), FieldType::kText, true, true, false, AnalyzerOptions::English()}};
+      ASSERT_OK(store->AddFields(fields));
+      oracle.AddFields(fields);
+    } else {
+      ExpectCheckClean(*store);
+      ExpectSameDocuments(store->TakeSnapshot(), oracle);
+    }
+    ExpectEqual(*store, store->TakeSnapshot(), oracle, &random, 2);
+    if (!held.empty() && step % 5 == 0) {
+      const Held& one = held[prng.Below(held.size())];
+      ExpectEqual(*store, one.snapshot, one.oracle, &random, 2);
+    }
+    if (HasFatalFailure()) return;
+  }
+  for (const Held& one : held) ExpectSameDocuments(one.snapshot, one.oracle);
+  ExpectCheckClean(*store);
+  ExpectSameDocuments(store->TakeSnapshot(), oracle);
+}
+
+}  // namespace
+}  // namespace ashlar::testing

@@ -1,0 +1,89 @@
+#include "tools/commands/common.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+#include "src/env/env.h"
+
+namespace ashlar::tools {
+namespace {
+
+int output_error = 0;  // the first errno of standard output
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> OpenForReading(const std::string& directory, OpenMode mode) {
+  Options options;
+  options.read_only = true;
+  options.open_mode = mode;
+  return Store::Open(directory, options);
+}
+
+absl::StatusOr<std::unique_ptr<Store>> OpenForWriting(const std::string& directory) { return Store::Open(directory); }
+
+bool ParseDurability(std::string_view text, Options* options) {
+  constexpr std::string_view kInterval = "interval";
+  if (text == "sync") {
+    options->durability = Durability::kSync;
+  } else if (text == "os") {
+    options->durability = Durability::kOs;
+  } else if (text == "off") {
+    options->durability = Durability::kOff;
+  } else if (text == kInterval) {
+    options->durability = Durability::kInterval;
+  } else if (text.starts_with("interval:")) {
+    options->durability = Durability::kInterval;
+    text.remove_prefix(kInterval.size() + 1);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options->interval_ms);
+    return error == std::errc() && end == text.data() + text.size();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::string_view OpenModeName(OpenMode mode) { return mode == OpenMode::kMapped ? "mapped" : "array"; }
+
+std::string_view StateName(StoreState state) {
+  switch (state) {
+    case StoreState::kHealthy:
+      return "healthy";
+    case StoreState::kNoSpace:
+      return "no_space";
+    case StoreState::kFailedSync:
+      return "failed_sync";
+    case StoreState::kClosed:
+      return "closed";
+  }
+  return "unknown";
+}
+
+void Print(std::string_view text) {
+  if (output_error != 0) return;
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) output_error = errno;
+}
+
+absl::Status FinishOutput() {
+  errno = 0;
+  if (output_error == 0 && std::fflush(stdout) != 0) output_error = errno;
+  if (output_error == 0) return absl::OkStatus();
+  if (output_error == EPIPE) return absl::CancelledError("standard output was closed");
+  return ErrnoError(output_error, "write", "standard output");
+}
+
+std::string WithCommas(uint64_t number) {
+  std::string text = absl::StrCat(number);
+  for (size_t at = text.size(); at > 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
+uint64_t NowNs() { return env::PosixEnv().clock->MonotonicNs(); }
+
+}  // namespace ashlar::tools

@@ -1,0 +1,134 @@
+// stat, check, dump: what a store and its files hold.
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ashlar/ashlar.h"
+#include "src/base/status.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/common.h"
+#include "tools/dump.h"
+
+namespace ashlar::tools {
+namespace {
+
+struct InspectArguments {
+  std::string path;
+  bool json = false;
+};
+
+std::string StatJson(const Stats& stats) {
+  nlohmann::ordered_json json;
+  json["documents"] = stats.documents;
+  json["deleted"] = stats.deleted;
+  json["segments"] = nlohmann::ordered_json::array();
+  for (const SegmentStats& segment : stats.segments) {
+    nlohmann::ordered_json entry;
+    entry["id"] = segment.id;
+    entry["documents"] = segment.documents;
+    entry["deleted"] = segment.deleted;
+    entry["bytes"] = segment.bytes;
+    json["segments"].push_back(std::move(entry));
+  }
+  json["journal"] = {{"files", stats.journal_files}, {"bytes", stats.journal_bytes}, {"replay_bytes", stats.replay_bytes}};
+  json["overlay"] = {{"documents", stats.overlay_documents}, {"bytes", stats.overlay_bytes}};
+  json["open_mode"] = std::string(OpenModeName(stats.open_mode));
+  json["state"] = std::string(StateName(stats.state));
+  json["counters"] = stats.counters;
+  if (stats.analyzer_identity != stats.analyzer_identity_build) {
+    json["analyzer_mismatch"] = {{"store", stats.analyzer_identity}, {"build", stats.analyzer_identity_build}};
+  }
+  return json.dump() + "\n";
+}
+
+std::string StatText(const Stats& stats) {
+  std::string text;
+  absl::StrAppend(&text, "documents  ", WithCommas(stats.documents), "\n");
+  absl::StrAppend(&text, "deleted    ", WithCommas(stats.deleted), "\n");
+  absl::StrAppend(&text, "segments   ", stats.segments.size(), "\n");
+  for (const SegmentStats& segment : stats.segments) {
+    absl::StrAppend(&text, "  segment ", segment.id, ": ", WithCommas(segment.documents), " documents, ",
+                    WithCommas(segment.deleted), " deleted\n");
+    for (const auto& [section, bytes] : segment.bytes) {
+      text += absl::StrFormat("    %-24s %15s bytes\n", section, WithCommas(bytes));
+    }
+  }
+  absl::StrAppend(&text, "journal    ", stats.journal_files, " files, ", WithCommas(stats.journal_bytes), " bytes, ",
+                  WithCommas(stats.replay_bytes), " to replay\n");
+  absl::StrAppend(&text, "overlay    ", WithCommas(stats.overlay_documents), " documents, ", WithCommas(stats.overlay_bytes),
+                  " bytes\n");
+  absl::StrAppend(&text, "open mode  ", ToAbsl(OpenModeName(stats.open_mode)), "\n");
+  absl::StrAppend(&text, "state      ", ToAbsl(StateName(stats.state)), stats.state_cause.empty() ? "" : ": ",
+                  stats.state_cause, "\n");
+  absl::StrAppend(&text, "analyzer   ", stats.analyzer_identity, "\n");
+  if (stats.analyzer_identity != stats.analyzer_identity_build) {
+    absl::StrAppend(&text, "           this build analyses as ", stats.analyzer_identity_build,
+                    ": words may split in another way; `ashlar reindex` cures it\n");
+  }
+  if (!stats.counters.empty()) text += "counters\n";
+  for (const auto& [name, value] : stats.counters) {
+    text += absl::StrFormat("    %-24s %15s\n", name, WithCommas(value));
+  }
+  return text;
+}
+
+absl::Status RunStat(const InspectArguments& arguments) {
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(arguments.path));
+  const Stats stats = store->GetStats();
+  Print(arguments.json ? StatJson(stats) : StatText(stats));
+  return absl::OkStatus();
+}
+
+// A finding that begins with "note:" tells of something odd that is no damage, such as a stranger's file.
+bool IsNote(const std::string& finding) { return finding.starts_with("note:"); }
+
+absl::Status RunCheck(const InspectArguments& arguments) {
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(arguments.path));
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<std::string> findings, store->Check());
+  uint64_t damages = 0;
+  for (const std::string& finding : findings) damages += IsNote(finding) ? 0 : 1;
+  if (arguments.json) {
+    nlohmann::ordered_json json;
+    json["ok"] = damages == 0;
+    json["findings"] = findings;
+    Print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  } else {
+    for (const std::string& finding : findings) Print(finding + "\n");
+    Print(damages == 0 ? "no damage found\n" : absl::StrCat(damages, " findings of damage\n"));
+  }
+  if (damages == 0) return absl::OkStatus();
+  return DataLoss(arguments.path, "check", 0, absl::StrCat(damages, " findings of damage"));
+}
+
+absl::Status RunDump(const std::string& path) {
+  ASHLAR_ASSIGN_OR_RETURN(const std::string text, DumpFile(path));
+  Print(text);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddInspectCommands(Program* program) {
+  auto stat = std::make_shared<InspectArguments>();
+  CLI::App* command = program->app.add_subcommand("stat", "Say what a store holds and how it is");
+  command->add_option("DIR", stat->path, "Directory of the store")->required();
+  command->add_flag("--json", stat->json, "Print one JSON object");
+  command->callback([=] { program->run = [stat] { return RunStat(*stat); }; });
+
+  auto check = std::make_shared<InspectArguments>();
+  command = program->app.add_subcommand("check", "Verify every byte and every cross-reference");
+  command->add_option("DIR", check->path, "Directory of the store")->required();
+  command->add_flag("--json", check->json, "Print one JSON object");
+  command->callback([=] { program->run = [check] { return RunCheck(*check); }; });
+
+  auto path = std::make_shared<std::string>();
+  command = program->app.add_subcommand("dump", "Print a file of a store as text");
+  command->add_option("FILE", *path, "A journal, segment, deaths or catalog file")->required();
+  command->callback([=] { program->run = [path] { return RunDump(*path); }; });
+}
+
+}  // namespace ashlar::tools

@@ -1,0 +1,151 @@
+// create, get, delete, flush, merge.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ashlar/ashlar.h"
+#include "src/base/status.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/common.h"
+#include "tools/document_source.h"
+#include "tools/json_documents.h"
+#include "tools/schema_json.h"
+
+namespace ashlar::tools {
+namespace {
+
+struct CreateOptions {
+  std::string directory, schema_file, infer_file, analyzer, key;
+};
+
+absl::Status RunCreate(const CreateOptions& options) {
+  Schema schema;
+  if (!options.schema_file.empty()) {
+    ASHLAR_ASSIGN_OR_RETURN(schema, ReadSchemaFile(options.schema_file));
+  } else {
+    ASHLAR_ASSIGN_OR_RETURN(const AnalyzerOptions analyzer,
+                            AnalyzerByName(options.analyzer.empty() ? "plain" : options.analyzer));
+    ASHLAR_ASSIGN_OR_RETURN(const auto source, DocumentSource::Open({options.infer_file}));
+    ASHLAR_ASSIGN_OR_RETURN(schema, source->InferSchema(options.key, analyzer, /*skip_bad_lines=*/false));
+  }
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, Store::Create(options.directory, schema));
+  return store->Close();
+}
+
+struct KeyOptions {
+  std::string directory;
+  std::vector<std::string> keys;
+  std::vector<uint64_t> ids;
+};
+
+absl::Status RunGet(const KeyOptions& options) {
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(options.directory));
+  const Snapshot snapshot = store->TakeSnapshot();
+  absl::StatusOr<StoredDocument> document =
+      options.ids.empty() ? snapshot.Get(options.keys.front()) : snapshot.GetById(options.ids.front());
+  if (!document.ok()) return document.status();
+  Print(DocumentToJson(document->document));
+  Print("\n");
+  return absl::OkStatus();
+}
+
+absl::Status RunDelete(const KeyOptions& options) {
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForWriting(options.directory));
+  WriteBatch batch;
+  std::vector<std::string> names = options.keys;
+  for (const std::string& key : options.keys) batch.Delete(key);
+  for (const uint64_t id : options.ids) {
+    batch.DeleteId(id);
+    names.push_back(absl::StrCat("document id ", id));
+  }
+  ASHLAR_ASSIGN_OR_RETURN(const WriteResult result, store->Write(batch));
+  ASHLAR_RETURN_IF_ERROR(store->Close());
+  std::string missing;
+  for (size_t i = 0; i < names.size() && i < result.existed.size(); ++i) {
+    if (!result.existed[i]) absl::StrAppend(&missing, missing.empty() ? "" : ", ", names[i]);
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return NotFound(absl::StrCat(options.directory, ": not found: ", missing, names.size() > 1 ? "; the others are deleted" : ""));
+}
+
+absl::Status RunFlush(const std::string& directory) {
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForWriting(directory));
+  ASHLAR_RETURN_IF_ERROR(store->Flush());
+  return store->Close();
+}
+
+absl::Status RunMerge(const std::string& directory, uint32_t segments_max) {
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForWriting(directory));
+  ASHLAR_RETURN_IF_ERROR(store->Merge(segments_max));
+  return store->Close();
+}
+
+void AddCreate(Program* program) {
+  auto options = std::make_shared<CreateOptions>();
+  CLI::App* command = program->app.add_subcommand("create", "Make a new store");
+  command->add_option("DIR", options->directory, "Directory of the store")->required();
+  CLI::Option* schema = command->add_option("--schema", options->schema_file, "Schema as a JSON file");
+  CLI::Option* infer =
+      command->add_option("--infer", options->infer_file, "JSON Lines file whose first 1,000 lines make the schema; - is standard input");
+  command->add_option("--analyzer", options->analyzer, "With --infer: plain, or english (stop words and Porter stems)")
+      ->check(CLI::IsMember({"plain", "english"}))
+      ->needs(infer);
+  command->add_option("--key", options->key, "With --infer: the field that holds the key (id, if every document has it)")
+      ->needs(infer);
+  schema->excludes(infer);
+  command->callback([=] {
+    if (options->schema_file.empty() == options->infer_file.empty()) {
+      throw CLI::RequiredError("create: one of --schema and --infer");
+    }
+    program->run = [options] { return RunCreate(*options); };
+  });
+}
+
+void AddKeyCommands(Program* program) {
+  auto get = std::make_shared<KeyOptions>();
+  CLI::App* command = program->app.add_subcommand("get", "Print one document as JSON");
+  command->add_option("DIR", get->directory, "Directory of the store")->required();
+  command->add_option("KEY", get->keys, "Key of the document")->expected(1);
+  command->add_option("--id", get->ids, "DocumentId instead of a key")->expected(1);
+  command->callback([=] {
+    if (get->keys.size() + get->ids.size() != 1) throw CLI::RequiredError("get: one of KEY and --id");
+    program->run = [get] { return RunGet(*get); };
+  });
+
+  auto deletion = std::make_shared<KeyOptions>();
+  command = program->app.add_subcommand("delete", "Delete documents by key, all of them at once");
+  command->add_option("DIR", deletion->directory, "Directory of the store")->required();
+  command->add_option("KEY", deletion->keys, "Keys of the documents");
+  command->add_option("--id", deletion->ids, "DocumentIds, for a store without keys");
+  command->callback([=] {
+    if (deletion->keys.empty() && deletion->ids.empty()) throw CLI::RequiredError("delete: KEY or --id");
+    program->run = [deletion] { return RunDelete(*deletion); };
+  });
+}
+
+void AddUpkeep(Program* program) {
+  auto directory = std::make_shared<std::string>();
+  auto segments = std::make_shared<uint32_t>(1);
+  CLI::App* flush = program->app.add_subcommand("flush", "Write what is in memory and journal into a segment");
+  flush->add_option("DIR", *directory, "Directory of the store")->required();
+  flush->callback([=] { program->run = [directory] { return RunFlush(*directory); }; });
+
+  CLI::App* merge = program->app.add_subcommand("merge", "Merge segments, dropping deleted documents");
+  merge->add_option("DIR", *directory, "Directory of the store")->required();
+  merge->add_option("--to", *segments, "Merge until at most N segments are left")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  merge->callback([=] { program->run = [directory, segments] { return RunMerge(*directory, *segments); }; });
+}
+
+}  // namespace
+
+void AddStoreCommands(Program* program) {
+  AddCreate(program);
+  AddKeyCommands(program);
+  AddUpkeep(program);
+}
+
+}  // namespace ashlar::tools

@@ -1,0 +1,62 @@
+// LineReader: the lines of a plain or gzip file, or of standard input, one at a time in bounded memory.
+#ifndef ASHLAR_TOOLS_LINE_READER_H_
+#define ASHLAR_TOOLS_LINE_READER_H_
+
+#include <zlib.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace ashlar::tools {
+
+// A longer line is refused: no batch could hold its document (Options::batch_bytes_max).
+inline constexpr size_t kLineBytesMax = size_t{64} << 20;
+// Bytes behind every line that may be read, though not used; simdjson wants them.
+inline constexpr size_t kLinePadding = 64;
+
+// What: lines without their '\n'; the last one need not end in one.
+// Owns: the open file and a buffer of 1 MiB that grows up to the longest line.
+// Threads: one.
+// Errors: name the file; NotFound, PermissionDenied, DataLoss (a broken gzip file), Internal (reading failed).
+class LineReader {
+ public:
+  // "-" is standard input.
+  static absl::StatusOr<std::unique_ptr<LineReader>> Open(const std::string& path);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  // False at the end. The line is valid until the next call and is followed by kLinePadding readable bytes.
+  // ResourceExhausted: the line is longer than kLineBytesMax; it is passed over, and the next call gives the next line.
+  absl::StatusOr<bool> Next(std::string_view* line);
+
+  uint64_t line_number() const { return line_number_; }  // of the last line given, from 1
+  const std::string& name() const { return name_; }      // for messages
+  uint64_t bytes_read() const;                           // of the file as it lies on disk
+  uint64_t bytes_total() const { return bytes_total_; }  // 0: not known
+
+ private:
+  LineReader(gzFile file, std::string name, uint64_t bytes_total);
+  absl::Status Fill();
+  absl::StatusOr<bool> PassOver();
+
+  gzFile file_;
+  std::string name_;
+  uint64_t bytes_total_;
+  uint64_t line_number_ = 0;
+  std::vector<char> buffer_;
+  size_t begin_ = 0;  // what is read and not given out yet: [begin_, end_)
+  size_t end_ = 0;
+  bool at_end_ = false;
+};
+
+}  // namespace ashlar::tools
+
+#endif  // ASHLAR_TOOLS_LINE_READER_H_
