@@ -121,7 +121,8 @@ TEST(QueryParserTest, RandomInputParsesOrNamesAColumn) {
   const uint64_t seed = 97;
   SCOPED_TRACE(seed);
   Prng prng(seed);
-  const std::string alphabet("ab :^+-\\\"\t\n\0.019e\xC3\xA9\xF0\x9F\x98\x80\xFF", 26);
+  using std::string_literals::operator""s;
+  const std::string alphabet = "ab :^+-\\\"\t\n\0.019e\xC3\xA9\xF0\x9F\x98\x80\xFF"s;
   int parsed = 0;
   for (int round = 0; round < 50000; ++round) {
     std::string text;

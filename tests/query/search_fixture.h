@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,8 +33,7 @@ struct PlainPosting {
 class PlainCursor {
  public:
   PlainCursor() = default;
-  PlainCursor(std::vector<PlainPosting> postings, size_t fails_at)
-      : postings_(std::move(postings)), fails_at_(fails_at) {}
+  PlainCursor(std::span<const PlainPosting> postings, size_t fails_at) : postings_(postings), fails_at_(fails_at) {}
   uint32_t document() const { return ended() ? format::kNoDocument : postings_[at_].document; }
   uint32_t frequency() const { return ended() ? 0 : postings_[at_].frequency; }
   void Next() { at_ += !ended(); }
@@ -47,7 +47,7 @@ class PlainCursor {
 
  private:
   bool ended() const { return at_ >= postings_.size() || at_ >= fails_at_; }
-  std::vector<PlainPosting> postings_;
+  std::span<const PlainPosting> postings_;
   size_t at_ = 0;
   size_t fails_at_ = SIZE_MAX;
 };
@@ -157,6 +157,7 @@ class Corpus {
     plain_.clear();
     overlays_.clear();
     overlay_sources_.clear();
+    length_sums_.clear();
     cuts.insert(cuts.begin(), 0);
     cuts.push_back(rows_.size());
     for (size_t i = 0; i + 1 < cuts.size(); ++i) {
@@ -227,8 +228,11 @@ class Corpus {
     return indexes;
   }
 
-  uint64_t LengthSum(format::IndexId index) const {
-    uint64_t sum = 0;
+  // Remembered until the next Cut.
+  uint64_t LengthSum(format::IndexId index) {
+    const auto known = length_sums_.find(index);
+    if (known != length_sums_.end()) return known->second;
+    uint64_t& sum = length_sums_[index];
     for (const Row& row : rows_) {
       if (row.death != 0) continue;
       for (size_t i = 0; i < row.analyzed.field_count; ++i) {
@@ -294,6 +298,7 @@ class Corpus {
   std::vector<PlainSource> plain_;
   std::vector<std::unique_ptr<overlay::Overlay>> overlays_;
   std::vector<OverlaySource> overlay_sources_;
+  std::map<format::IndexId, uint64_t> length_sums_;
 };
 
 }  // namespace ashlar::query
