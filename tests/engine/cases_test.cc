@@ -9,6 +9,7 @@
 #include <set>
 
 #include "src/env/sim_env.h"
+#include "ashlar/status.h"
 #include "tests/engine/random_store.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
