@@ -143,7 +143,8 @@ absl::StatusOr<std::optional<FieldType>> TypeOf(const Json& value, std::string_v
     case Json::value_t::number_float:
       return std::optional(FieldType::kDouble);
     default:
-      return InvalidArgument(absl::StrCat("1: field ", Quoted(name), " holds ", value.is_object() ? "an object" : "an array in an array",
+      return InvalidArgument(absl::StrCat("1: field ", Quoted(name), " holds ",
+                                          value.is_object() ? "an object" : "an array in an array",
                                           "; no field type takes that"));
   }
 }
@@ -172,8 +173,8 @@ absl::Status MergeValue(const Json& value, std::string_view name, std::optional<
 }
 
 absl::StatusOr<Json> ParseObject(std::string_view line) {
+  if (const std::optional<std::string> error = FindJsonError(line); error.has_value()) return InvalidArgument(*error);
   Json json = Json::parse(line.begin(), line.end(), nullptr, false);
-  if (json.is_discarded()) return InvalidArgument(FindJsonError(line).value_or("1: malformed JSON"));
   if (!json.is_object()) return InvalidArgument("1: a document is a JSON object");
   return json;
 }
@@ -284,8 +285,8 @@ absl::StatusOr<Schema> SchemaInference::Finish() const {
   if (found != numbers_.end() && fields_[found->second].single_strings == documents_) {
     schema.key = wanted;
   } else if (key_.has_value()) {
-    return InvalidArgument(absl::StrCat("the key field ", Quoted(wanted), " is not one string in each of the first ", documents_,
-                                        " documents"));
+    return InvalidArgument(absl::StrCat("the key field ", Quoted(wanted), " is not one string in each of the first ",
+                                        documents_, " documents"));
   }
   for (const Seen& seen : fields_) {
     if (!seen.type.has_value()) continue;

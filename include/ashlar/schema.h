@@ -20,7 +20,7 @@ enum class Marks : uint8_t { kKeep = 0, kRemove = 1 };
 struct AnalyzerOptions {
   StopWords stop = StopWords::kNone;  // removed words leave a gap in the positions
   std::string stem = "none";          // "none" or a Snowball algorithm: "porter", "english", "german", ...
-  Marks marks = Marks::kKeep;         // kRemove folds "é" to "e"
+  Marks marks = Marks::kKeep;         // kRemove drops accents: e-acute becomes e
   bool operator==(const AnalyzerOptions&) const = default;
 
   // Lucene's 33 English stop words and Porter stems.

@@ -68,8 +68,8 @@ struct SimFault {
     kInterrupted,  // writes only: done in several pieces, each an operation of its own; the caller
                    // notices nothing
   };
-  std::optional<SimOp> op;    // any operation if not set
-  std::string path_contains;  // any path if empty
+  std::optional<SimOp> op{};    // any operation if not set
+  std::string path_contains{};  // any path if empty
   uint64_t nth = 1;
   uint64_t times = 1;  // UINT64_MAX: for good
   int error = EIO;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "src/base/status.h"
 #include "src/text/analyzer.h"
@@ -11,18 +12,33 @@
 namespace ashlar::text {
 namespace {
 
-// Mixes the first and last eight bytes and the length; words that differ only between meet in a slot, which costs time
-// and not correctness.
-size_t SlotOf(std::string_view word, size_t slots) {
-  uint64_t first = 0;
-  uint64_t last = 0;
-  const size_t n = std::min<size_t>(word.size(), 8);
-  std::memcpy(&first, word.data(), n);
-  std::memcpy(&last, word.data() + word.size() - n, n);
+// Eight bytes of a word of any length, without a byte beyond it: different words of at most eight bytes differ.
+uint64_t FirstAndLastBytes(const char* p, size_t n, bool last) {
+  if (n >= 8) {
+    uint64_t bytes;
+    std::memcpy(&bytes, last ? p + n - 8 : p, 8);
+    return bytes;
+  }
+  if (n >= 4) {
+    uint32_t head;
+    uint32_t tail;
+    std::memcpy(&head, p, 4);
+    std::memcpy(&tail, p + n - 4, 4);
+    return uint64_t{tail} << 32 | head;
+  }
+  return static_cast<uint64_t>(static_cast<unsigned char>(p[0])) |
+         static_cast<uint64_t>(static_cast<unsigned char>(p[n / 2])) << 8 |
+         static_cast<uint64_t>(static_cast<unsigned char>(p[n - 1])) << 16;
+}
+
+// Mixes the ends and the length; words that differ only between meet, which costs time and not correctness.
+size_t PairOf(std::string_view word, size_t pairs) {
+  const uint64_t first = FirstAndLastBytes(word.data(), word.size(), false);
+  const uint64_t last = FirstAndLastBytes(word.data(), word.size(), true);
   uint64_t h = (first ^ (last << 29 | last >> 35) ^ word.size()) * 0x9E3779B97F4A7C15ull;
   h ^= h >> 32;
   h *= 0xD6E8FEB86659FD93ull;
-  return (h >> 40) % slots;
+  return (h >> 40) % pairs;
 }
 
 }  // namespace
@@ -38,27 +54,33 @@ absl::StatusOr<std::unique_ptr<Stemmer>> Stemmer::Create(const std::string& algo
 
 Stemmer::~Stemmer() { sb_stemmer_delete(stemmer_); }
 
-absl::StatusOr<std::string_view> Stemmer::Compute(std::string_view word) {
-  const sb_symbol* stem = sb_stemmer_stem(stemmer_, reinterpret_cast<const sb_symbol*>(word.data()),
-                                          static_cast<int>(word.size()));
-  if (stem == nullptr) return ResourceExhausted("no memory to stem a word");
+bool Stemmer::Compute(std::string_view word, std::string_view* stem) {
+  *stem = word;
+  const sb_symbol* symbols =
+      sb_stemmer_stem(stemmer_, reinterpret_cast<const sb_symbol*>(word.data()), static_cast<int>(word.size()));
+  if (symbols == nullptr) return false;
   const int length = sb_stemmer_length(stemmer_);
-  if (length <= 0) return word;
-  return std::string_view(reinterpret_cast<const char*>(stem), static_cast<size_t>(length));
+  if (length > 0) *stem = {reinterpret_cast<const char*>(symbols), static_cast<size_t>(length)};
+  return true;
 }
 
-absl::StatusOr<std::string_view> Stemmer::Stem(std::string_view word) {
-  if (word.empty() || word.size() > kWordBytesMax) return Compute(word);
-  Slot& slot = slots_[SlotOf(word, kSlots)];
-  if (slot.word_bytes == word.size() && std::memcmp(slot.word.data(), word.data(), word.size()) == 0)
-    return std::string_view(slot.stem.data(), slot.stem_bytes);
-  absl::StatusOr<std::string_view> stem = Compute(word);
-  if (!stem.ok() || stem->size() > slot.stem.size()) return stem;
-  slot.word_bytes = static_cast<uint8_t>(word.size());
-  slot.stem_bytes = static_cast<uint8_t>(stem->size());
-  std::memcpy(slot.word.data(), word.data(), word.size());
-  std::memcpy(slot.stem.data(), stem->data(), stem->size());
-  return stem;
+bool Stemmer::Stem(std::string_view word, std::string_view* stem) {
+  if (word.empty() || word.size() > kWordBytesMax) return Compute(word, stem);
+  Slot* const pair = &slots_[2 * PairOf(word, kPairs)];
+  if (!pair[0].Holds(word)) {
+    // The one used last moves to the front; a new word drops the other.
+    std::swap(pair[0], pair[1]);
+    if (!pair[0].Holds(word)) {
+      if (!Compute(word, stem)) return false;
+      if (stem->size() > pair[0].stem.size()) return true;
+      pair[0].word_bytes = static_cast<uint8_t>(word.size());
+      pair[0].stem_bytes = static_cast<uint8_t>(stem->size());
+      std::memcpy(pair[0].word.data(), word.data(), word.size());
+      std::memcpy(pair[0].stem.data(), stem->data(), stem->size());
+    }
+  }
+  *stem = {pair[0].stem.data(), pair[0].stem_bytes};
+  return true;
 }
 
 }  // namespace ashlar::text

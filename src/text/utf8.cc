@@ -1,10 +1,11 @@
+#include "src/text/utf8.h"
+
 #include <unicode/utf8.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "src/text/analyzer.h"
-#include "src/text/utf8.h"
 
 namespace ashlar::text {
 
@@ -41,26 +42,6 @@ size_t FirstInvalidUtf8(std::string_view bytes) {
 }
 
 bool IsValidUtf8(std::string_view bytes) { return FirstInvalidUtf8(bytes) == bytes.size(); }
-
-AsciiStretch NextAsciiStretch(std::string_view utf8, size_t from) {
-  const size_t n = utf8.size();
-  size_t run = from;
-  while (run < n && static_cast<unsigned char>(utf8[run]) >= 0x80) ++run;
-  const size_t run_end = run + AsciiPrefix(utf8.substr(run));
-  AsciiStretch stretch{run, run_end, run_end};
-  if (run > 0) {
-    // To the first character that follows a space and is none itself.
-    while (stretch.begin < run_end && utf8[stretch.begin] != ' ') ++stretch.begin;
-    while (stretch.begin < run_end && utf8[stretch.begin] == ' ') ++stretch.begin;
-  }
-  if (run_end < n) {
-    // Back to the end of the last character that is followed by a space and is none itself.
-    while (stretch.end > stretch.begin && utf8[stretch.end - 1] != ' ') --stretch.end;
-    while (stretch.end > stretch.begin && utf8[stretch.end - 1] == ' ') --stretch.end;
-  }
-  if (stretch.end <= stretch.begin) stretch.begin = stretch.end = run_end;
-  return stretch;
-}
 
 size_t CutToCharacter(std::string_view utf8, size_t limit) {
   if (utf8.size() <= limit) return utf8.size();

@@ -10,16 +10,12 @@ namespace ashlar::text {
 // The number of bytes before the first one over 0x7F.
 size_t AsciiPrefix(std::string_view bytes);
 
-// A stretch of ASCII that can be analysed on its own.
-struct AsciiStretch {
-  size_t begin = 0;  // begin == end: none here
-  size_t end = 0;
-  size_t next_search = 0;  // where to look for the next one; the size of the text if there is nothing more
-};
-
-// Looks at the first run of ASCII from `from` on. Its stretch begins at the start of the text or between a space and an
-// ASCII character that is none, and ends at the end of the text or between such a character and a space.
-AsciiStretch NextAsciiStretch(std::string_view utf8, size_t from);
+// The start of the next character after the one at `at` (valid UTF-8), or the size.
+inline size_t NextCharacter(std::string_view utf8, size_t at) {
+  if (at < utf8.size()) ++at;
+  while (at < utf8.size() && (static_cast<unsigned char>(utf8[at]) & 0xC0) == 0x80) ++at;
+  return at;
+}
 
 // The largest length up to `limit` at which valid UTF-8 can be cut between two code points.
 size_t CutToCharacter(std::string_view utf8, size_t limit);

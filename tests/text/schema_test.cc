@@ -57,9 +57,18 @@ TEST(SchemaValidate, RefusesAndNamesTheFault) {
       {[](Schema* s) { s->fields[2].analyzer.stem = "klingon"; }, "unknown stemmer \"klingon\""},
       {[](Schema* s) { s->fields[2].analyzer.stop = static_cast<StopWords>(9); }, "unknown stop words"},
       {[](Schema* s) { s->fields[2].analyzer.marks = static_cast<Marks>(9); }, "unknown rule for marks"},
-      {[](Schema* s) { s->default_group = {"title", "summary"}; }, "unknown field \"summary\""},
-      {[](Schema* s) { s->default_group = {"title", "year"}; }, "\"year\" is not text"},
-      {[](Schema* s) { s->default_group = {"title", "title"}; }, "\"title\" occurs twice"},
+      {[](Schema* s) {
+         s->default_group = {"title", "summary"};
+       },
+       "unknown field \"summary\""},
+      {[](Schema* s) {
+         s->default_group = {"title", "year"};
+       },
+       "\"year\" is not text"},
+      {[](Schema* s) {
+         s->default_group = {"title", "title"};
+       },
+       "\"title\" occurs twice"},
       {[](Schema* s) { s->fields[2].analyzer = AnalyzerOptions::English(); }, "\"title\" and \"body\" differ"},
       {[](Schema* s) { s->fields[2].positions = false; }, "\"title\" and \"body\" differ"},
       {[](Schema* s) { s->key = "isbn"; }, "key: unknown field \"isbn\""},

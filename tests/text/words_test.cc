@@ -11,6 +11,8 @@
 #include "src/base/prng.h"
 #include "src/text/analyzer.h"
 #include "src/text/ascii_words.h"
+#include "src/text/folder.h"
+#include "src/text/letters.h"
 #include "src/text/utf8.h"
 #include "tests/text/test_data.h"
 
@@ -107,10 +109,20 @@ TEST(AsciiWords, EqualIcuOnLongRandomText) {
   }
 }
 
+TEST(AsciiWords, MasksAreThePortableOnes) {
+  std::string text;
+  for (int c = 0; c < 256; ++c) text.push_back(static_cast<char>(c));
+  text += text;
+  for (size_t offset = 0; offset < 256; ++offset) {
+    const char* block = text.data() + offset;
+    ASSERT_EQ(internal::Classify(block), internal::ClassifyPortable(block)) << offset;
+  }
+}
+
 TEST(AsciiWords, OurChoices) {
   const std::string_view text = "user@example.com @home title:word ____ _x_ it's 3,141.59 a,b 1:2";
-  const std::vector<std::string> expected = {"user", "example.com", "home", "title", "word",     "_x_",
-                                             "it's", "3,141.59",    "a",    "b",     "1", "2"};
+  const std::vector<std::string> expected = {"user", "example.com", "home", "title", "word", "_x_",
+                                             "it's", "3,141.59",    "a",    "b",     "1",    "2"};
   EXPECT_EQ(Texts(text, AsciiWordsOf(text)), expected);
 }
 
@@ -125,7 +137,8 @@ TEST(IcuWords, OurChoicesHoldBesideOtherScripts) {
 TEST(IcuWords, KindsOfWords) {
   IcuWords icu;
   // Emoji and flags are no words; a keycap is a number; kana and ideographs are words.
-  const std::string text = Utf8({0x1F600, ' ', 0x1F1E9, 0x1F1EA, ' ', '1', 0xFE0F, 0x20E3, ' ', 0x30AB, 0x30CA, ' ', 0x732B});
+  const std::string text =
+      Utf8({0x1F600, ' ', 0x1F1E9, 0x1F1EA, ' ', '1', 0xFE0F, 0x20E3, ' ', 0x30AB, 0x30CA, ' ', 0x732B});
   const std::vector<std::string> expected = {Utf8({'1', 0xFE0F, 0x20E3}), Utf8({0x30AB, 0x30CA}), Utf8({0x732B})};
   EXPECT_EQ(Texts(text, IcuWordsOf(&icu, text)), expected);
 }
@@ -135,7 +148,8 @@ struct BreakCase {
   std::string text;
   std::vector<WordRange> segments;
   bool has_colon = false;
-  bool has_joined_pictograph = false;  // a joiner and a pictograph: ICU gives such a segment no status, whatever it begins with
+  bool has_joined_pictograph =
+      false;  // a joiner and a pictograph: ICU gives such a segment no status, whatever it begins with
 };
 
 BreakCase ParseBreakCase(std::string_view line) {
@@ -216,52 +230,191 @@ TEST(IcuWords, UnicodeWordBreakTest) {
   EXPECT_LE(pictograph_differences, 2u);
 }
 
-// The analyzer cuts a value into ASCII stretches and the rest; its words must be those of ICU on the whole value.
-TEST(Stretches, EqualIcuOnTheWholeValue) {
-  IcuWords icu;
-  absl::StatusOr<std::unique_ptr<Analyzer>> analyzer = Analyzer::Create({});
-  ASSERT_TRUE(analyzer.ok());
-  const uint64_t seed = 77;
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  Prng prng(seed);
-  const std::vector<std::string> pieces = {
-      " ", " ", "  ", "a", "b", "1", "'", ".", ",", "_", ":", "@", "\n", "\r", "the", "quick ", " and",
-      Utf8({0x301}), Utf8({0x200D}), Utf8({0xAD}), Utf8({0xE9}), Utf8({0x2139}), Utf8({0x1F1E9}), Utf8({0x2019}), Utf8({0x5D0}),
-      "\"", Utf8({0x30AB}), Utf8({0x3042}), Utf8({0x732B}), Utf8({0xE01}), Utf8({0x2003}), Utf8({0x1F600}), Utf8({0x2028}),
-      Utf8({0xA0}), Utf8({0x203F}), Utf8({0x1F3FB}), Utf8({0xFE0F}), Utf8({0xAC00}), Utf8({0x430}), Utf8({0x660})};
-  for (int round = 0; round < 20000; ++round) {
-    std::string text;
-    for (uint64_t n = prng.Below(14) + 1; n > 0; --n) text += pieces[prng.Below(pieces.size())];
+// What the analyzer must give, by ICU alone: the words of the whole value, each folded.
+std::vector<std::string> ReferenceTerms(IcuWords* icu, Folder* folder, std::string_view text, size_t* words) {
+  std::vector<std::string> terms;
+  const std::vector<WordRange> ranges = IcuWordsOf(icu, text);
+  *words = ranges.size();
+  for (const std::string& word : Texts(text, ranges)) {
+    std::string term;
+    EXPECT_TRUE(folder->Fold(word, &term).ok());
+    if (!term.empty()) terms.push_back(term.substr(0, CutToCharacter(term, kTermBytesMax)));
+  }
+  return terms;
+}
+
+class FastPath : public testing::TestWithParam<Marks> {
+ protected:
+  FastPath() : folder_(GetParam()) {
+    absl::StatusOr<std::unique_ptr<Analyzer>> analyzer = Analyzer::Create({StopWords::kNone, "none", GetParam()});
+    EXPECT_TRUE(analyzer.ok());
+    analyzer_ = *std::move(analyzer);
+  }
+
+  // Whether the analyzer and the reference agree on terms and places.
+  testing::AssertionResult Agrees(const std::string& text) {
     TokenStream stream;
-    ASSERT_TRUE((*analyzer)->Analyze(text, &stream).ok());
-    // The same through ICU alone: one value for each word gives the same folded term; positions count words.
-    const std::vector<WordRange> words = IcuWordsOf(&icu, text);
-    ASSERT_EQ(stream.next_position, words.size() + kPositionGap) << testing::PrintToString(text);
+    if (const absl::Status status = analyzer_->Analyze(text, &stream); !status.ok())
+      return testing::AssertionFailure() << status;
+    size_t words = 0;
+    const std::vector<std::string> expected = ReferenceTerms(&icu_, &folder_, text, &words);
     std::vector<std::string> got;
     for (const Token& t : stream.tokens) got.emplace_back(t.term(stream.bytes));
-    std::vector<std::string> expected;
-    for (const std::string& word : Texts(text, words)) {
-      TokenStream one;
-      // A word alone, between separators that keep it off the ASCII path.
-      ASSERT_TRUE((*analyzer)->Analyze(word, &one).ok());
-      for (const Token& t : one.tokens) expected.emplace_back(t.term(one.bytes));
+    if (got != expected || stream.next_position != words + kPositionGap) {
+      return testing::AssertionFailure() << testing::PrintToString(text) << ": " << testing::PrintToString(got)
+                                         << " instead of " << testing::PrintToString(expected);
     }
-    ASSERT_EQ(got, expected) << testing::PrintToString(text);
+    return testing::AssertionSuccess();
+  }
+
+  IcuWords icu_;
+  Folder folder_;
+  std::unique_ptr<Analyzer> analyzer_;
+};
+
+// Every character of the table (and around it), in every kind of neighbourhood.
+TEST_P(FastPath, EqualsIcuOnEveryCharacter) {
+  const std::string left[] = {"", " ", "a", "1", "_", ".", Utf8({0xE9}), Utf8({0x2019}), Utf8({'a', 0x2019})};
+  const std::string right[] = {"",           " ", "b", "2", ",", Utf8({0x2019}), Utf8({0x2019, 'b'}), Utf8({0x430}),
+                               Utf8({0x301})};
+  for (uint32_t c = 0x80; c < 0x2400; ++c) {
+    if (c == 0xA00) c = 0x1D00;  // scripts that are not in the table
+    const std::string character = Utf8({c});
+    for (const std::string& l : left)
+      for (const std::string& r : right) ASSERT_TRUE(Agrees(l + character + r)) << std::hex << c;
+    ASSERT_TRUE(Agrees("ab " + character + character + " cd")) << std::hex << c;
+    // The form after itself and after a letter, upper case too.
+    ASSERT_TRUE(Agrees("X" + character + "Y" + character)) << std::hex << c;
   }
 }
 
-TEST(Stretches, BeginAndEndBesideSpaces) {
-  // "ab cd " + e-acute + "f gh ij"
-  const std::string text = "ab cd " + Utf8({0xE9}) + "f gh ij";
-  AsciiStretch s = NextAsciiStretch(text, 0);
-  EXPECT_EQ(std::string_view(text).substr(s.begin, s.end - s.begin), "ab cd");
-  s = NextAsciiStretch(text, s.next_search);
-  EXPECT_EQ(std::string_view(text).substr(s.begin, s.end - s.begin), "gh ij");
-  EXPECT_EQ(s.next_search, text.size());
-  // Nothing that is safe between two letters of other scripts.
-  const std::string tight = Utf8({0xE9}) + "ab cd" + Utf8({0xE9});
-  s = NextAsciiStretch(tight, 0);
-  EXPECT_EQ(s.begin, s.end);
+TEST_P(FastPath, EqualsIcuOnPairsOfLetters) {
+  std::vector<uint32_t> letters;
+  for (uint32_t c = 0x80; c < 0x800; ++c)
+    if (u_isalpha(static_cast<UChar32>(c))) letters.push_back(c);
+  const uint64_t seed = 5;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Prng prng(seed);
+  for (int round = 0; round < 30000; ++round) {
+    std::string text;
+    for (uint64_t n = 1 + prng.Below(6); n > 0; --n) AppendUtf8(letters[prng.Below(letters.size())], &text);
+    ASSERT_TRUE(Agrees(text));
+  }
+}
+
+TEST_P(FastPath, EqualsIcuOnMixtures) {
+  const uint64_t seed = 77;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Prng prng(seed);
+  const std::vector<std::string> pieces = {" ",
+                                           " ",
+                                           "  ",
+                                           "a",
+                                           "B",
+                                           "1",
+                                           "'",
+                                           ".",
+                                           ",",
+                                           "_",
+                                           ":",
+                                           "@",
+                                           "\n",
+                                           "\r",
+                                           "the",
+                                           "Quick ",
+                                           " and",
+                                           "\"",
+                                           Utf8({0xE9}),
+                                           Utf8({0xC9}),
+                                           Utf8({0xDF}),
+                                           Utf8({0x130}),
+                                           Utf8({0x149}),
+                                           Utf8({0x37A}),
+                                           Utf8({0x41C}),
+                                           Utf8({0x1EC7}),
+                                           Utf8({0x2019}),
+                                           Utf8({0x2019}),
+                                           Utf8({0xB7}),
+                                           Utf8({0x387}),
+                                           Utf8({0x201C}),
+                                           Utf8({0x2014}),
+                                           Utf8({0xAB}),
+                                           Utf8({0xA9}),
+                                           Utf8({0xBD}),
+                                           Utf8({0xB2}),
+                                           Utf8({0x2139}),
+                                           Utf8({0x627}),
+                                           Utf8({0x660}),
+                                           Utf8({0x5D0}),
+                                           Utf8({0x301}),
+                                           Utf8({0x200D}),
+                                           Utf8({0xAD}),
+                                           Utf8({0x1F1E9}),
+                                           Utf8({0x30AB}),
+                                           Utf8({0x3042}),
+                                           Utf8({0x732B}),
+                                           Utf8({0xE01}),
+                                           Utf8({0x2003}),
+                                           Utf8({0x1F600}),
+                                           Utf8({0x2028}),
+                                           Utf8({0x85}),
+                                           Utf8({0xA0}),
+                                           Utf8({0x203F}),
+                                           Utf8({0x1F3FB}),
+                                           Utf8({0xFE0F}),
+                                           Utf8({0xAC00}),
+                                           Utf8({0x3164}),
+                                           Utf8({0x915})};
+  for (int round = 0; round < 60000; ++round) {
+    std::string text;
+    for (uint64_t n = prng.Below(14) + 1; n > 0; --n) text += pieces[prng.Below(pieces.size())];
+    ASSERT_TRUE(Agrees(text));
+  }
+}
+
+TEST_P(FastPath, EqualsIcuOnLongTexts) {
+  const uint64_t seed = 78;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Prng prng(seed);
+  for (int round = 0; round < 500; ++round) {
+    std::string text;
+    while (text.size() < 1000) {
+      const uint32_t kinds[] = {0x61, 0x61, 0x61, 0xE0, 0x430};
+      const uint32_t kind = kinds[prng.Below(5)];
+      if (prng.OneIn(60)) AppendUtf8(static_cast<uint32_t>(0x80 + prng.Below(0xD700)), &text);
+      AppendUtf8(kind + static_cast<uint32_t>(prng.Below(26)), &text);
+      if (prng.OneIn(5)) text += ' ';
+      if (prng.OneIn(300)) text.append(260, 'x');
+    }
+    ASSERT_TRUE(Agrees(text));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Marks, FastPath, testing::Values(Marks::kKeep, Marks::kRemove),
+                         [](const auto& test) { return test.param == Marks::kKeep ? "Keep" : "Remove"; });
+
+TEST(SimpleCharacters, WhatIsSimple) {
+  const SimpleCharacters& table = SimpleCharacters::Of(Marks::kKeep);
+  const auto simple = [&table](uint32_t c) {
+    const std::string s = Utf8({c});
+    return table.RunEnd(s, 0) == s.size();
+  };
+  // Letters of five scripts, quotes, dashes.
+  for (const uint32_t c : {0x61, 0x20, 0xE9, 0xDF, 0x3B1, 0x430, 0x561, 0x627, 0x1EC7, 0x201C, 0x2019, 0x2014, 0xA0})
+    EXPECT_TRUE(simple(c)) << std::hex << c;
+  // Marks, joiners, Hebrew, Arabic digits, Thai, kana, ideographs, emoji, line separator.
+  for (const uint32_t c :
+       {0x301, 0x200D, 0xAD, 0x5D0, 0x660, 0xE01, 0x3042, 0x30AB, 0x732B, 0x1F600, 0x2028, 0x85, 0x37A})
+    EXPECT_FALSE(simple(c)) << std::hex << c;
+  EXPECT_EQ(table.RunEnd(Utf8({'a', 0xE9, 0x301, 'b'}), 0), 3u);
+}
+
+TEST(SimpleCharacters, FoldedText) {
+  const SimpleCharacters& table = SimpleCharacters::Of(Marks::kRemove);
+  std::string out = "before ";
+  table.AppendFolded(Utf8({'L', 0x2019, 0xC9, 't', 0xE9, 0x2019, ' ', 0x201C, 0xDF, 0x201D}), &out);
+  EXPECT_EQ(out,
+            Utf8({'b', 'e', 'f', 'o', 'r', 'e', ' ', 'l', 0x2019, 'e', 't', 'e', '\n', ' ', '\n', 's', 's', '\n'}));
 }
 
 }  // namespace

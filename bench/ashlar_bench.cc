@@ -1,0 +1,87 @@
+// ashlar-bench LANE [options]: measures the whole engine, a question a lane. See bench/README.md.
+#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include "bench/corpus.h"
+#include "bench/lane.h"
+#include "src/base/status.h"
+
+namespace {
+
+using ashlar::bench::LaneOptions;
+using ashlar::bench::ZipfCorpus;
+
+constexpr size_t kOutputBytes = 1 << 20;
+
+absl::Status PrintZipf(const ashlar::bench::ZipfOptions& options) {
+  ZipfCorpus corpus(options);
+  std::string lines;
+  bool more = true;
+  while (more) {
+    more = corpus.NextLine(&lines);
+    if (more && lines.size() < kOutputBytes) continue;
+    if (std::fwrite(lines.data(), 1, lines.size(), stdout) != lines.size()) {
+      return ashlar::Internal("standard output: could not be written");
+    }
+    lines.clear();
+  }
+  return std::fflush(stdout) == 0 ? absl::OkStatus() : ashlar::Internal("standard output: could not be written");
+}
+
+void AddCorpusOptions(CLI::App* lane, ashlar::bench::ZipfOptions* options) {
+  lane->add_option("--seed", options->seed, "Seed of the corpus")->capture_default_str();
+  lane->add_option("--words", options->words, "Words of a document")->capture_default_str();
+  lane->add_option("--vocab", options->vocabulary, "Different words")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  lane->add_flag("--variable-length", options->variable_length, "Lognormal lengths with that median");
+}
+
+int Run(int argc, char** argv) {
+  CLI::App app("Benchmarks of Ashlar", "ashlar-bench");
+  app.require_subcommand(1);
+  std::function<absl::Status()> run;
+  LaneOptions options;
+  options.corpus.documents = 100'000;
+  options.directory = "ashlar-bench-store";
+
+  CLI::App* zipf = app.add_subcommand("zipf", "Print the zipf corpus as JSON Lines");
+  zipf->add_option("N", options.corpus.documents, "Documents")->required();
+  zipf->add_option("--start", options.corpus.first_id, "Number of the first id")->capture_default_str();
+  AddCorpusOptions(zipf, &options.corpus);
+  zipf->callback([&] { run = [&] { return PrintZipf(options.corpus); }; });
+
+  CLI::App* store = app.add_subcommand("store", "Write, flush, merge, open, query: the path that a service runs");
+  store->add_option("--docs", options.corpus.documents, "Documents")->check(CLI::PositiveNumber)->capture_default_str();
+  store->add_option("--dir", options.directory, "Directory that is made for the store and removed")
+      ->capture_default_str();
+  store->add_option("--json", options.json_file, "Write the report as one JSON object");
+  store->add_option("--runs", options.runs, "Timed runs of a query")->check(CLI::PositiveNumber)->capture_default_str();
+  AddCorpusOptions(store, &options.corpus);
+  store->callback([&] { run = [&] { return RunStoreLane(options); }; });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const absl::Status status = run();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "ashlar-bench: %s\n", std::string(ashlar::FromAbsl(status.message())).c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ashlar-bench: %s\n", error.what());
+    return 1;
+  }
+}

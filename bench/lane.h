@@ -1,0 +1,65 @@
+// What all lanes of ashlar-bench share: options, the machine's facts, latencies, and the report as JSON.
+#ifndef ASHLAR_BENCH_LANE_H_
+#define ASHLAR_BENCH_LANE_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "bench/corpus.h"
+
+namespace ashlar::bench {
+
+struct LaneOptions {
+  ZipfOptions corpus;
+  std::string directory;  // where stores are made; must not exist, is removed at the end
+  std::string json_file;  // empty: no JSON
+  uint64_t runs = 50;     // timed repetitions of a query
+};
+
+using Json = nlohmann::ordered_json;
+
+// CPU, memory, kernel, file system of `directory`, compiler, versions of libraries.
+Json MachineFacts(const std::string& directory);
+Json LoadAverages();
+// The most memory this process ever had resident.
+uint64_t PeakBytes();
+// Of the files under a directory.
+uint64_t DirectoryBytes(const std::string& directory);
+uint64_t NowNs();
+
+// Times of one thing done several times.
+class Latencies {
+ public:
+  void Add(uint64_t ns) { ns_.push_back(ns); }
+  // "n", "p50_us", "p99_us", "min_us", "mean_us" into a row.
+  void Report(Json* row) const;
+
+ private:
+  std::vector<uint64_t> ns_;
+};
+
+// Gathers rows, prints each as it comes, and writes the JSON object at the end.
+class Report {
+ public:
+  Report(std::string lane, const LaneOptions& options);
+  void AddRow(Json row);
+  void NotMeasured(std::string what);
+  Json& corpus() { return corpus_; }
+  absl::Status Finish();
+
+ private:
+  std::string lane_;
+  LaneOptions options_;
+  Json load_before_, corpus_;
+  Json rows_ = Json::array(), not_measured_ = Json::array();
+};
+
+absl::Status RunStoreLane(const LaneOptions& options);
+
+}  // namespace ashlar::bench
+
+#endif  // ASHLAR_BENCH_LANE_H_

@@ -1,0 +1,118 @@
+#include "bench/query_shapes.h"
+
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "src/base/bytes.h"
+#include "src/base/checksum.h"
+#include "src/base/status.h"
+
+namespace ashlar::bench {
+namespace {
+
+constexpr double kK1 = 1.5, kB = 0.75;
+
+SearchOptions OptionsOf(const QueryShape& shape, Traversal traversal, Total total) {
+  SearchOptions options;
+  options.k = shape.k;
+  options.k1 = kK1;
+  options.b = kB;
+  options.traversal = traversal;
+  options.total = total;
+  return options;
+}
+
+// Covers the DocumentIds and score bits of a page, in order.
+absl::StatusOr<std::string> HashOf(const Snapshot& snapshot, const SearchResult& result) {
+  std::vector<Handle> handles;
+  for (const Hit& hit : result.hits) handles.push_back(hit.handle);
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<DocumentId> ids, snapshot.FetchIds(handles));
+  ByteBuffer bytes;
+  ByteWriter writer(&bytes);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    writer.U64(ids[i]);
+    writer.U64(std::bit_cast<uint64_t>(result.hits[i].score));
+  }
+  return absl::StrFormat("%016x", Checksum(bytes, 0));
+}
+
+absl::Status RunShape(const Store& store, const Snapshot& snapshot, const QueryShape& shape, Traversal traversal,
+                      std::string_view mode, uint64_t runs, Report* report,
+                      std::map<std::string, std::string>* hashes) {
+  ASHLAR_ASSIGN_OR_RETURN(const PreparedQuery query, store.Prepare(std::string_view(shape.query)));
+  const SearchOptions options = OptionsOf(shape, traversal, Total::kNone);
+  SearchResult result;
+  for (int i = 0; i < 2; ++i) {
+    ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
+  }
+  ASHLAR_ASSIGN_OR_RETURN(const std::string hash, HashOf(snapshot, result));
+  const std::string& first = hashes->try_emplace(shape.name, hash).first->second;
+  if (first != hash) {
+    return Internal(absl::StrCat(shape.name, " over ", ToAbsl(mode), ": hash ", hash,
+                                 " where another mode or traversal gave ", first));
+  }
+  Latencies latencies;
+  for (uint64_t i = 0; i < runs; ++i) {
+    const uint64_t start = NowNs();
+    ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
+    latencies.Add(NowNs() - start);
+  }
+  const std::string name = traversal == Traversal::kExhaustive ? "exhaustive" : "daat";
+  Json row = {{"name", shape.name},
+              {"query", shape.query},
+              {"k", shape.k},
+              {"mode", mode},
+              {"segments", snapshot.segment_count()},
+              {"threads", 1},
+              {"total", "none"},
+              {"traversal", name},
+              {"hits", result.hits.size()}};
+  latencies.Report(&row);
+  row["postings"] = result.postings_read;
+  row["result_hash"] = hash;
+  report->AddRow(std::move(row));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const std::vector<QueryShape>& ZipfShapes() {
+  static const auto* shapes = new std::vector<QueryShape>{
+      {"one_tail", "w20000x", 10},
+      {"three_tail", "w20000x w25000x w29000x", 10},
+      {"one_head", "w1x", 10},
+      {"two_mid", "w100x w300x", 10},
+      {"five_mixed", "w1x w10x w100x w1000x w10000x", 10},
+      {"ten_heads", "w1x w2x w3x w4x w5x w6x w7x w8x w9x w10x", 100},
+      {"twenty_mixed",
+       "w1x w2x w4x w8x w16x w32x w64x w128x w256x w512x w1024x w2048x w4096x w8192x w16384x w20000x w22000x w25000x "
+       "w27000x "
+       "w29000x",
+       100},
+      {"and_two", "+w10x +w50x", 10},
+  };
+  return *shapes;
+}
+
+absl::Status RunShapes(const Store& store, std::string_view mode, uint64_t runs, Report* report,
+                       std::map<std::string, std::string>* hashes) {
+  const Snapshot snapshot = store.TakeSnapshot();
+  for (const QueryShape& shape : ZipfShapes()) {
+    for (const Traversal traversal : {Traversal::kDaat, Traversal::kExhaustive}) {
+      ASHLAR_RETURN_IF_ERROR(RunShape(store, snapshot, shape, traversal, mode, runs, report, hashes));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> TimeOneQuery(const Store& store, const char* query) {
+  const uint64_t start = NowNs();
+  ASHLAR_ASSIGN_OR_RETURN(const PreparedQuery prepared, store.Prepare(std::string_view(query)));
+  ASHLAR_ASSIGN_OR_RETURN(const SearchResult result, store.TakeSnapshot().Search(prepared, {}));
+  const double us = static_cast<double>(NowNs() - start) / 1000;
+  if (result.hits.empty()) return Internal(absl::StrCat("no hit for ", query));
+  return us;
+}
+
+}  // namespace ashlar::bench

@@ -1,0 +1,36 @@
+// The query shapes of the zipf corpus, and running them over a store.
+#ifndef ASHLAR_BENCH_QUERY_SHAPES_H_
+#define ASHLAR_BENCH_QUERY_SHAPES_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ashlar/ashlar.h"
+#include "bench/lane.h"
+
+namespace ashlar::bench {
+
+struct QueryShape {
+  const char* name;
+  const char* query;
+  uint64_t k;
+};
+
+// BM25 k1 1.5, b 0.75; any of the words unless the query says otherwise.
+const std::vector<QueryShape>& ZipfShapes();
+
+// Runs every shape with every traversal over one snapshot, warmed, and adds a row for each. The result's hash covers
+// DocumentIds and score bits; `hashes` remembers it by shape, and another one from any mode or traversal is an error.
+absl::Status RunShapes(const Store& store, std::string_view mode, uint64_t runs, Report* report,
+                       std::map<std::string, std::string>* hashes);
+
+// The time of one query from its text to its hits, in microseconds.
+absl::StatusOr<double> TimeOneQuery(const Store& store, const char* query);
+
+}  // namespace ashlar::bench
+
+#endif  // ASHLAR_BENCH_QUERY_SHAPES_H_

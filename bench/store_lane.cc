@@ -1,0 +1,156 @@
+// The store lane: what the path costs that a service runs. Write, flush, merge, open (mapped and array), first query,
+// and the query shapes over overlay, several segments, one segment mapped and in arrays, all with the same hits and
+// score bits.
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "ashlar/ashlar.h"
+#include "bench/lane.h"
+#include "bench/query_shapes.h"
+#include "src/base/status.h"
+
+namespace ashlar::bench {
+namespace {
+
+constexpr uint64_t kBatchDocuments = 1000;
+constexpr char kFirstQuery[] = "w1000x w20000x";
+// More documents than this don't go into one overlay.
+constexpr uint64_t kOverlayDocumentsMax = 1'000'000;
+
+Schema BenchSchema() {
+  Schema schema;
+  schema.key = "id";
+  schema.default_group = {"body"};
+  Field id, body;
+  id.name = "id";
+  id.type = FieldType::kKeyword;
+  body.name = "body";
+  schema.fields = {id, body};
+  return schema;
+}
+
+struct WriteTimes {
+  uint64_t write_ns = 0;  // in Store::Write
+  uint64_t words = 0;
+};
+
+absl::StatusOr<WriteTimes> WriteCorpus(const ZipfOptions& options, Store* store) {
+  ZipfCorpus corpus(options);
+  WriteTimes times;
+  WriteBatch batch;
+  std::string id, body;
+  bool more = true;
+  while (more) {
+    more = corpus.Next(&id, &body);
+    if (more) batch.Put(Document().Add("id", id).Add("body", body));
+    if (batch.size() < kBatchDocuments && (more || batch.empty())) continue;
+    const uint64_t start = NowNs();
+    ASHLAR_RETURN_IF_ERROR(store->Write(batch).status());
+    times.write_ns += NowNs() - start;
+    batch.Clear();
+  }
+  times.words = corpus.words_made();
+  return times;
+}
+
+Json PhaseRow(std::string_view phase, uint64_t ns, const std::string& directory) {
+  return {{"phase", phase}, {"seconds", static_cast<double>(ns / 1000) / 1e6}, {"bytes", DirectoryBytes(directory)}};
+}
+
+absl::Status Timed(std::string_view phase, const std::string& directory, Report* report,
+                   const std::function<absl::Status()>& work) {
+  const uint64_t start = NowNs();
+  ASHLAR_RETURN_IF_ERROR(work());
+  report->AddRow(PhaseRow(phase, NowNs() - start, directory));
+  return absl::OkStatus();
+}
+
+using Hashes = std::map<std::string, std::string>;
+
+absl::Status BuildStore(const LaneOptions& options, Report* report, Hashes* hashes) {
+  Options store_options;
+  store_options.durability = Durability::kOs;
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, Store::Create(options.directory, BenchSchema(), store_options));
+  ASHLAR_ASSIGN_OR_RETURN(const WriteTimes times, WriteCorpus(options.corpus, store.get()));
+  report->corpus()["postings_words"] = times.words;
+  Json row = PhaseRow("write", times.write_ns, options.directory);
+  row["docs_per_s"] =
+      static_cast<uint64_t>(static_cast<double>(options.corpus.documents) * 1e9 / static_cast<double>(times.write_ns));
+  row["peak_bytes"] = PeakBytes();
+  report->AddRow(std::move(row));
+  ASHLAR_RETURN_IF_ERROR(Timed("flush", options.directory, report, [&] { return store->Flush(); }));
+  ASHLAR_RETURN_IF_ERROR(RunShapes(*store, "mapped", options.runs, report, hashes));
+  ASHLAR_RETURN_IF_ERROR(Timed("merge", options.directory, report, [&] { return store->Merge(1); }));
+  const Stats stats = store->GetStats();
+  for (const SegmentStats& segment : stats.segments) {
+    Json sections = {{"phase", "segment"}, {"documents", segment.documents}};
+    uint64_t total = 0;
+    for (const auto& [section, bytes] : segment.bytes) {
+      sections[section] = bytes;
+      total += bytes;
+    }
+    sections["bytes"] = total;
+    report->AddRow(std::move(sections));
+  }
+  return store->Close();
+}
+
+absl::Status OpenAndQuery(const LaneOptions& options, OpenMode mode, Report* report, Hashes* hashes) {
+  const std::string name = mode == OpenMode::kMapped ? "mapped" : "array";
+  Options store_options;
+  store_options.read_only = true;
+  store_options.open_mode = mode;
+  const uint64_t start = NowNs();
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, Store::Open(options.directory, store_options));
+  const uint64_t opened = NowNs();
+  ASHLAR_ASSIGN_OR_RETURN(const double first_query_us, TimeOneQuery(*store, kFirstQuery));
+  Json row = PhaseRow("open " + name, opened - start, options.directory);
+  row["open_us"] = static_cast<double>(opened - start) / 1000;
+  row["first_query_us"] = first_query_us;
+  report->AddRow(std::move(row));
+  return RunShapes(*store, name, options.runs, report, hashes);
+}
+
+absl::Status QueryOverlay(const LaneOptions& options, Report* report, Hashes* hashes) {
+  Options store_options;
+  store_options.overlay_bytes_max = uint64_t{1} << 40;
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, Store::OpenInMemory(BenchSchema(), store_options));
+  ASHLAR_RETURN_IF_ERROR(WriteCorpus(options.corpus, store.get()).status());
+  ASHLAR_RETURN_IF_ERROR(RunShapes(*store, "overlay", options.runs, report, hashes));
+  return store->Close();
+}
+
+absl::Status RunPhases(const LaneOptions& options, Report* report) {
+  Hashes hashes;
+  ASHLAR_RETURN_IF_ERROR(BuildStore(options, report, &hashes));
+  ASHLAR_RETURN_IF_ERROR(OpenAndQuery(options, OpenMode::kMapped, report, &hashes));
+  ASHLAR_RETURN_IF_ERROR(OpenAndQuery(options, OpenMode::kArray, report, &hashes));
+  if (options.corpus.documents <= kOverlayDocumentsMax) {
+    ASHLAR_RETURN_IF_ERROR(QueryOverlay(options, report, &hashes));
+  } else {
+    report->NotMeasured("overlay: more than 1,000,000 documents");
+  }
+  for (const char* what :
+       {"phrase, prefix: not in the query language yet", "mapped_cold: the page cache is not dropped",
+        "ASHLAR_SIMD levels: there are no kernels yet", "decoded, blocks_skipped, allocated_bytes"}) {
+    report->NotMeasured(what);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunStoreLane(const LaneOptions& options) {
+  if (std::filesystem::exists(options.directory)) {
+    return AlreadyExists(absl::StrCat(options.directory, ": exists; the lane makes it and removes it"));
+  }
+  Report report("store", options);
+  absl::Status status = RunPhases(options, &report);
+  std::error_code ignored;
+  std::filesystem::remove_all(options.directory, ignored);
+  if (status.ok()) status = report.Finish();
+  return status;
+}
+
+}  // namespace ashlar::bench

@@ -1,0 +1,130 @@
+// Lines of plain and gzip files, long ones and broken ones.
+#include "tools/line_reader.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+
+namespace ashlar::tools {
+namespace {
+
+class LineReaderTest : public ::testing::Test {
+ protected:
+  LineReaderTest() : folder_(std::filesystem::path(::testing::TempDir()) / "ashlar_line_reader") {
+    std::filesystem::create_directories(folder_);
+  }
+  ~LineReaderTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Write(const std::string& name, const std::string& bytes) {
+    const std::string path = (folder_ / name).string();
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  std::string WriteGzip(const std::string& name, const std::string& bytes) {
+    const std::string path = (folder_ / name).string();
+    gzFile file = gzopen(path.c_str(), "wb");
+    gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+    gzclose(file);
+    return path;
+  }
+
+  std::filesystem::path folder_;
+};
+
+std::vector<std::string> ReadLines(const std::string& path) {
+  auto reader = LineReader::Open(path);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  std::vector<std::string> lines;
+  std::string_view line;
+  while (true) {
+    const absl::StatusOr<bool> more = (*reader)->Next(&line);
+    EXPECT_TRUE(more.ok()) << more.status();
+    if (!more.ok() || !*more) break;
+    lines.emplace_back(line);
+    EXPECT_EQ((*reader)->line_number(), lines.size());
+  }
+  return lines;
+}
+
+TEST_F(LineReaderTest, EndsOfLinesAndFiles) {
+  EXPECT_EQ(ReadLines(Write("empty", "")), std::vector<std::string>());
+  EXPECT_EQ(ReadLines(Write("one", "a")), std::vector<std::string>({"a"}));
+  EXPECT_EQ(ReadLines(Write("two", "a\n\nb\n")), std::vector<std::string>({"a", "", "b"}));
+  EXPECT_EQ(ReadLines(Write("nul", std::string("a\0b\n", 4))), std::vector<std::string>({std::string("a\0b", 3)}));
+}
+
+TEST_F(LineReaderTest, LinesAcrossBuffersArePlainAndGzipTheSame) {
+  std::string bytes;
+  std::vector<std::string> expected;
+  for (size_t i = 0; i < 300; ++i) {
+    expected.push_back(std::string((i * 7919) % 40000, static_cast<char>('a' + i % 26)));
+    bytes += expected.back() + "\n";
+  }
+  expected.push_back(std::string(3 << 20, 'z'));
+  bytes += expected.back();
+  EXPECT_EQ(ReadLines(Write("plain", bytes)), expected);
+  EXPECT_EQ(ReadLines(WriteGzip("packed.gz", bytes)), expected);
+}
+
+TEST_F(LineReaderTest, PaddingBehindTheLineIsReadable) {
+  auto reader = LineReader::Open(Write("short", "{}"));
+  ASSERT_TRUE(reader.ok());
+  std::string_view line;
+  ASSERT_TRUE(*(*reader)->Next(&line));
+  unsigned sum = 0;
+  for (size_t i = 0; i < kLinePadding; ++i) sum += static_cast<unsigned char>(line.data()[line.size() + i]);
+  EXPECT_EQ(sum, 0u);
+}
+
+TEST_F(LineReaderTest, TooLongALineIsRefusedAndPassedOver) {
+  const std::string long_line(kLineBytesMax + 1, 'x');
+  const std::string path = Write("long", "before\n" + long_line + "\nafter\n" + long_line);
+  auto reader = LineReader::Open(path);
+  ASSERT_TRUE(reader.ok());
+  std::string_view line;
+  ASSERT_TRUE(*(*reader)->Next(&line));
+  EXPECT_EQ(line, "before");
+  const absl::Status status = (*reader)->Next(&line).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(FromAbsl(status.message()), path + ":2:1: the line is longer than the limit of 67108864 bytes");
+  ASSERT_TRUE(*(*reader)->Next(&line));
+  EXPECT_EQ(line, "after");
+  EXPECT_EQ((*reader)->line_number(), 3u);
+  EXPECT_EQ((*reader)->Next(&line).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(*(*reader)->Next(&line));
+}
+
+TEST_F(LineReaderTest, LineOfExactlyTheLimit) {
+  const std::string limit(kLineBytesMax, 'x');
+  const std::vector<std::string> lines = ReadLines(Write("limit", limit + "\nnext"));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].size(), kLineBytesMax);
+  EXPECT_EQ(lines[1], "next");
+}
+
+TEST_F(LineReaderTest, BrokenGzipIsDamage) {
+  const std::string path = WriteGzip("whole.gz", std::string(100000, 'a') + "\nb\n");
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  auto reader = LineReader::Open(path);
+  ASSERT_TRUE(reader.ok());
+  std::string_view line;
+  absl::Status status;
+  for (int i = 0; i < 3 && status.ok(); ++i) status = (*reader)->Next(&line).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_EQ(PlaceOf(status)->file, path);
+}
+
+TEST_F(LineReaderTest, MissingFilesAndDirectories) {
+  EXPECT_EQ(LineReader::Open((folder_ / "nobody").string()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(LineReader::Open(folder_.string()).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace ashlar::tools
