@@ -35,7 +35,9 @@ absl::Status PrintZipf(const ashlar::bench::ZipfOptions& options) {
 void AddCorpusOptions(CLI::App* lane, ashlar::bench::ZipfOptions* options) {
   lane->add_option("--seed", options->seed, "Seed of the corpus")->capture_default_str();
   lane->add_option("--words", options->words, "Words of a document")->capture_default_str();
-  lane->add_option("--vocab", options->vocabulary, "Different words")->check(CLI::PositiveNumber)->capture_default_str();
+  lane->add_option("--vocab", options->vocabulary, "Different words")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   lane->add_flag("--variable-length", options->variable_length, "Lognormal lengths with that median");
 }
 
@@ -55,7 +57,8 @@ int Run(int argc, char** argv) {
 
   CLI::App* store = app.add_subcommand("store", "Write, flush, merge, open, query: the path that a service runs");
   store->add_option("--docs", options.corpus.documents, "Documents")->check(CLI::PositiveNumber)->capture_default_str();
-  store->add_option("--dir", options.directory, "Directory that is made for the store and removed")->capture_default_str();
+  store->add_option("--dir", options.directory, "Directory that is made for the store and removed")
+      ->capture_default_str();
   store->add_option("--json", options.json_file, "Write the report as one JSON object");
   store->add_option("--runs", options.runs, "Timed runs of a query")->check(CLI::PositiveNumber)->capture_default_str();
   AddCorpusOptions(store, &options.corpus);

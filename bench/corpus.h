@@ -13,18 +13,18 @@ namespace ashlar::bench {
 struct ZipfOptions {
   uint64_t documents = 0;
   uint64_t seed = 1;
-  uint64_t words = 50;             // of a document; the median with variable_length
+  uint64_t words = 50;  // of a document; the median with variable_length
   uint64_t vocabulary = 30000;
-  bool variable_length = false;    // lognormal, sigma 0.8, between 5 and 2,000 words
-  uint64_t first_id = 0;           // numbers documents from here; the random stream begins at the seed all the same
+  bool variable_length = false;  // lognormal, sigma 0.8, between 5 and 2,000 words
+  uint64_t first_id = 0;         // numbers documents from here; the random stream begins at the seed all the same
 };
 
 inline constexpr double kZipfExponent = 1.07;
 
-// Document i (from 0) is {"id":"d<first_id + i>","body":"w<rank>x w<rank>x ..."}. Each word takes one draw u, uniform in [0, 1): the
-// rank, from 1, is the first whose cumulated probability is above u; probability of rank r is proportional to r^-1.07. With
-// variable length two draws before the words give it, by Box and Muller.
-// Threads: one. Memory: 24 bytes a word of the vocabulary.
+// Document i (from 0) is {"id":"d<first_id + i>","body":"w<rank>x w<rank>x ..."}. Each word takes one draw u, uniform
+// in [0, 1): the rank, from 1, is the first whose cumulated probability is above u; probability of rank r is
+// proportional to r^-1.07. With variable length two draws before the words give it, by Box and Muller. Threads: one.
+// Memory: 24 bytes a word of the vocabulary.
 class ZipfCorpus {
  public:
   explicit ZipfCorpus(const ZipfOptions& options);

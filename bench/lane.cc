@@ -43,7 +43,8 @@ std::string InstructionSets() {
   const std::string flags = " " + ProcField("/proc/cpuinfo", "flags") + " ";
   std::string known;
   for (const char* name : {"sse4_2", "avx2", "avx512f", "avx512bw", "avx512vbmi", "avx512_vbmi2"}) {
-    if (flags.find(absl::StrCat(" ", name, " ")) != std::string::npos) absl::StrAppend(&known, known.empty() ? "" : " ", name);
+    if (flags.find(absl::StrCat(" ", name, " ")) != std::string::npos)
+      absl::StrAppend(&known, known.empty() ? "" : " ", name);
   }
   return known;
 }

@@ -38,7 +38,8 @@ absl::StatusOr<std::string> HashOf(const Snapshot& snapshot, const SearchResult&
 }
 
 absl::Status RunShape(const Store& store, const Snapshot& snapshot, const QueryShape& shape, Traversal traversal,
-                      std::string_view mode, uint64_t runs, Report* report, std::map<std::string, std::string>* hashes) {
+                      std::string_view mode, uint64_t runs, Report* report,
+                      std::map<std::string, std::string>* hashes) {
   ASHLAR_ASSIGN_OR_RETURN(const PreparedQuery query, store.Prepare(std::string_view(shape.query)));
   const SearchOptions options = OptionsOf(shape, traversal, Total::kNone);
   SearchResult result;
@@ -48,7 +49,8 @@ absl::Status RunShape(const Store& store, const Snapshot& snapshot, const QueryS
   ASHLAR_ASSIGN_OR_RETURN(const std::string hash, HashOf(snapshot, result));
   const std::string& first = hashes->try_emplace(shape.name, hash).first->second;
   if (first != hash) {
-    return Internal(absl::StrCat(shape.name, " over ", ToAbsl(mode), ": hash ", hash, " where another mode or traversal gave ", first));
+    return Internal(absl::StrCat(shape.name, " over ", ToAbsl(mode), ": hash ", hash,
+                                 " where another mode or traversal gave ", first));
   }
   Latencies latencies;
   for (uint64_t i = 0; i < runs; ++i) {
@@ -57,9 +59,15 @@ absl::Status RunShape(const Store& store, const Snapshot& snapshot, const QueryS
     latencies.Add(NowNs() - start);
   }
   const std::string name = traversal == Traversal::kExhaustive ? "exhaustive" : "daat";
-  Json row = {{"name", shape.name}, {"query", shape.query},     {"k", shape.k},
-              {"mode", mode},       {"segments", snapshot.segment_count()}, {"threads", 1},
-              {"total", "none"},    {"traversal", name},        {"hits", result.hits.size()}};
+  Json row = {{"name", shape.name},
+              {"query", shape.query},
+              {"k", shape.k},
+              {"mode", mode},
+              {"segments", snapshot.segment_count()},
+              {"threads", 1},
+              {"total", "none"},
+              {"traversal", name},
+              {"hits", result.hits.size()}};
   latencies.Report(&row);
   row["postings"] = result.postings_read;
   row["result_hash"] = hash;
@@ -78,7 +86,8 @@ const std::vector<QueryShape>& ZipfShapes() {
       {"five_mixed", "w1x w10x w100x w1000x w10000x", 10},
       {"ten_heads", "w1x w2x w3x w4x w5x w6x w7x w8x w9x w10x", 100},
       {"twenty_mixed",
-       "w1x w2x w4x w8x w16x w32x w64x w128x w256x w512x w1024x w2048x w4096x w8192x w16384x w20000x w22000x w25000x w27000x "
+       "w1x w2x w4x w8x w16x w32x w64x w128x w256x w512x w1024x w2048x w4096x w8192x w16384x w20000x w22000x w25000x "
+       "w27000x "
        "w29000x",
        100},
       {"and_two", "+w10x +w50x", 10},

@@ -1,5 +1,6 @@
-// The store lane: what the path costs that a service runs. Write, flush, merge, open (mapped and array), first query, and the
-// query shapes over overlay, several segments, one segment mapped and in arrays, all with the same hits and score bits.
+// The store lane: what the path costs that a service runs. Write, flush, merge, open (mapped and array), first query,
+// and the query shapes over overlay, several segments, one segment mapped and in arrays, all with the same hits and
+// score bits.
 #include <filesystem>
 #include <memory>
 
@@ -57,7 +58,8 @@ Json PhaseRow(std::string_view phase, uint64_t ns, const std::string& directory)
   return {{"phase", phase}, {"seconds", static_cast<double>(ns / 1000) / 1e6}, {"bytes", DirectoryBytes(directory)}};
 }
 
-absl::Status Timed(std::string_view phase, const std::string& directory, Report* report, const std::function<absl::Status()>& work) {
+absl::Status Timed(std::string_view phase, const std::string& directory, Report* report,
+                   const std::function<absl::Status()>& work) {
   const uint64_t start = NowNs();
   ASHLAR_RETURN_IF_ERROR(work());
   report->AddRow(PhaseRow(phase, NowNs() - start, directory));
@@ -73,7 +75,8 @@ absl::Status BuildStore(const LaneOptions& options, Report* report, Hashes* hash
   ASHLAR_ASSIGN_OR_RETURN(const WriteTimes times, WriteCorpus(options.corpus, store.get()));
   report->corpus()["postings_words"] = times.words;
   Json row = PhaseRow("write", times.write_ns, options.directory);
-  row["docs_per_s"] = static_cast<uint64_t>(static_cast<double>(options.corpus.documents) * 1e9 / static_cast<double>(times.write_ns));
+  row["docs_per_s"] =
+      static_cast<uint64_t>(static_cast<double>(options.corpus.documents) * 1e9 / static_cast<double>(times.write_ns));
   row["peak_bytes"] = PeakBytes();
   report->AddRow(std::move(row));
   ASHLAR_RETURN_IF_ERROR(Timed("flush", options.directory, report, [&] { return store->Flush(); }));
@@ -128,8 +131,9 @@ absl::Status RunPhases(const LaneOptions& options, Report* report) {
   } else {
     report->NotMeasured("overlay: more than 1,000,000 documents");
   }
-  for (const char* what : {"phrase, prefix: not in the query language yet", "mapped_cold: the page cache is not dropped",
-                           "ASHLAR_SIMD levels: there are no kernels yet", "decoded, blocks_skipped, allocated_bytes"}) {
+  for (const char* what :
+       {"phrase, prefix: not in the query language yet", "mapped_cold: the page cache is not dropped",
+        "ASHLAR_SIMD levels: there are no kernels yet", "decoded, blocks_skipped, allocated_bytes"}) {
     report->NotMeasured(what);
   }
   return absl::OkStatus();

@@ -79,7 +79,9 @@ void ColumnWriter::EndBlock() {
 
 ByteBuffer ColumnWriter::Finish(SortedStringsWriter* strings) {
   EndBlock();
-  ByteBuffer out(kColumnHeaderBytes);
+  ByteBuffer out;
+  out.reserve(kColumnHeaderBytes + blocks_.size() + payload_.size());
+  out.resize(kColumnHeaderBytes);
   ColumnHeader h;
   h.blocks_offset = out.size();
   out.insert(out.end(), blocks_.begin(), blocks_.end());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kHeaderSection = "journal header";
 constexpr size_t kHeaderBytesOffset = 64;
-constexpr size_t kHeaderFixedBytes = 136;  // up to the schema
+constexpr size_t kHeaderFixedBytes = 144;  // up to the schema
 constexpr size_t kHeaderChecksumBytes = 8;
 constexpr uint32_t kFlagRecycled = 1;
 constexpr uint8_t kFlagWatermark = 1;
@@ -103,6 +103,7 @@ ByteBuffer EncodeJournalHeader(const JournalHeader& header) {
   w.U64(header.previous_number);
   w.U64(header.previous_end);
   w.U64(header.previous_chain);
+  w.U64(header.synced_end);
   w.U64(header.generation);
   w.U32(header.schema_number);
   w.U32(0);
@@ -143,6 +144,7 @@ absl::StatusOr<JournalHeader> DecodeJournalHeader(ByteSpan bytes, std::string_vi
   header.previous_number = in.U64();
   header.previous_end = in.U64();
   header.previous_chain = in.U64();
+  header.synced_end = in.U64();
   header.generation = in.U64();
   header.schema_number = in.U32();
   in.U32();
@@ -153,7 +155,8 @@ absl::StatusOr<JournalHeader> DecodeJournalHeader(ByteSpan bytes, std::string_vi
   std::optional<Schema> schema = DecodeSchema(AsBytes(schema_bytes));
   if (!schema.has_value()) return DataLoss(file, kHeaderSection, kHeaderFixedBytes, "not a schema");
   header.schema = *std::move(schema);
-  if (header.number == 0 || header.previous_number >= header.number || header.next_sequence == 0)
+  if (header.number == 0 || header.previous_number >= header.number || header.next_sequence == 0 ||
+      header.synced_end < header_bytes || header.synced_end % kRecordAlignment != 0)
     return DataLoss(file, kHeaderSection, kFileHeaderBytes, "impossible numbers");
   // One header has one encoding (SPEC J-3): refuses reserved bits and bytes that are not zero.
   const ByteBuffer again = EncodeJournalHeader(header);

@@ -47,8 +47,9 @@ struct JournalHeader {
   uint64_t number = 0;           // also in its name
   Sequence next_sequence = 0;    // every record here has a first sequence of at least this
   uint64_t previous_number = 0;  // the file whose records these go on from; 0: none
-  uint64_t previous_end = 0;     // just past its last record. It was synced to here before this file was made
+  uint64_t previous_end = 0;     // its records count up to here, and were synced before this file was made
   uint64_t previous_chain = 0;   // checksum of its last record; the first record here carries it
+  uint64_t synced_end = 0;       // this file was synced up to here before it got its name
   uint64_t generation = 0;       // of the catalog when the file was made
   uint32_t schema_number = 0;
   bool recycled = false;         // beyond the records lies old content instead of zeros

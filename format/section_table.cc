@@ -21,7 +21,7 @@ constexpr std::string_view kFooter = "footer";
 constexpr std::string_view kTable = "section table";
 
 bool IsKnown(SectionKind kind) {
-  return kind >= SectionKind::kMeta && kind <= SectionKind::kChecksums && kind != SectionKind::kVectors;
+  return kind >= SectionKind::kMeta && kind <= SectionKind::kColumn;
 }
 
 }  // namespace

@@ -86,6 +86,7 @@ TermsBuilder::TermsBuilder(const IndexShape& shape) {
 }
 
 void TermsBuilder::Add(std::string_view term, const TermEntry& entry) {
+  // T-2: what a reader's search relies on is checked before it is written.
   ASHLAR_CHECK(!term.empty() && term.size() <= kTermBytesMax && entry.postings > 0);
   ASHLAR_CHECK(header_.term_count == 0 || last_ < term);
   if (block_terms_ == 0) {
@@ -149,7 +150,7 @@ void TermsBuilder::CloseBlock() {
 bool TermsBuilder::Finish(ByteBuffer* out) {
   CloseBlock();
   header_.index_offset = out_.size();
-  // One record more: where the last block ends.
+  // T-3: one record more, for where the last block ends.
   record_offsets_.push_back(pool_.size());
   ByteWriter(&pool_).U64(out_.size());
   record_offsets_.push_back(pool_.size());
@@ -170,7 +171,7 @@ bool TermBlockReader::Init(ByteSpan block, const IndexShape& shape) {
   shape_ = shape;
   ByteReader in(block);
   count_ = in.U8();
-  postings_offset_ = in.Varint();
+  postings_offset_ = next_offset_ = in.Varint();
   texts_ = in.Span(in.Varint());
   entries_ = block.subspan(in.position());
   ok_ = in.ok() && count_ >= 1 && count_ <= kTermsPerBlock;
@@ -275,11 +276,9 @@ bool TermBlockReader::Next(std::string* term, TermInfo* info) {
   term->append(AsString(texts_.subspan(text_at_ + 2, suffix)));
   const ByteSpan entries = entries_.subspan(entry_at_);
   ByteReader in(entries);
-  uint64_t offset = postings_offset_;
-  if (!ReadEntry(entries, &in, &offset, info)) return false;
+  if (!ReadEntry(entries, &in, &next_offset_, info)) return false;
   text_at_ += 2 + suffix;
   entry_at_ += in.position();
-  postings_offset_ = offset;
   ok_ = ++returned_ < count_ || (text_at_ == texts_.size() && entry_at_ == entries_.size());
   return ok_;
 }

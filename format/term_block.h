@@ -69,7 +69,7 @@ struct TermEntry {
   uint64_t list_bytes = 0;      // postings >= 128: all that it wrote to the postings section
 };
 
-// Builds the terms section. Terms ascend; entries' lists lie in the postings section in the same order without gaps.
+// Builds the terms section. Terms ascend; entries' lists lie in the postings section in the same order without gaps (T-7).
 class TermsBuilder {
  public:
   explicit TermsBuilder(const IndexShape& shape);
@@ -110,13 +110,14 @@ class TermBlockReader {
   bool ok() const { return ok_; }
 
  private:
-  // `in` reads `bytes`; the list begins at `*postings_offset`, which moves to the next one's.
+  // One entry (T-5). `in` reads `bytes`; the list begins at `*postings_offset`, which moves to the next one's.
   bool ReadEntry(ByteSpan bytes, ByteReader* in, uint64_t* postings_offset, TermInfo* info) const;
   ByteSpan texts_, entries_;
   IndexShape shape_;
   uint32_t count_ = 0;
   uint32_t returned_ = 0;
-  uint64_t postings_offset_ = 0;
+  uint64_t postings_offset_ = 0;  // of the block's first list
+  uint64_t next_offset_ = 0;      // of the list that Next comes to
   size_t text_at_ = 0, entry_at_ = 0;
   bool ok_ = true;
 };

@@ -46,7 +46,8 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A closed pipe is an error of the write, met between two batches, and not the end of the process in the middle of one.
+  // A closed pipe is an error of the write, met between two batches, and not the end of the process in the middle of
+  // one.
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return Run(argc, argv);

@@ -1,5 +1,5 @@
-// DocumentSource: the lines of several JSON Lines files as one stream, with their places, of which the first can be looked at
-// before they are taken.
+// DocumentSource: the lines of several JSON Lines files as one stream, with their places, of which the first can be
+// looked at before they are taken.
 #ifndef ASHLAR_TOOLS_DOCUMENT_SOURCE_H_
 #define ASHLAR_TOOLS_DOCUMENT_SOURCE_H_
 
@@ -17,7 +17,8 @@
 
 namespace ashlar::tools {
 
-// A line that is not blank. If `status` is an error (the line is too long), there is no text, and the stream goes on behind it.
+// A line that is not blank. If `status` is an error (the line is too long), there is no text, and the stream goes on
+// behind it.
 struct SourceLine {
   std::string_view text;  // followed by kLinePadding readable bytes; valid until the next call
   std::string file;
@@ -37,8 +38,9 @@ class DocumentSource {
   // False at the end of the last file.
   absl::StatusOr<bool> Next(SourceLine* line);
 
-  // A schema from the first kInferenceLines lines (fewer if they are larger than kLineBytesMax together), which Next gives all the same. `key` empty: see SchemaInference.
-  // `skip_bad_lines`: lines that are no documents say nothing; otherwise the first one is the error.
+  // A schema from the first kInferenceLines lines (fewer if they are larger than kLineBytesMax together), which Next
+  // gives all the same. `key` empty: see SchemaInference. `skip_bad_lines`: lines that are no documents say nothing;
+  // otherwise the first one is the error.
   absl::StatusOr<Schema> InferSchema(const std::string& key, const AnalyzerOptions& analyzer, bool skip_bad_lines);
 
   // Of the files as they lie on disk. The total is 0 if one of them is standard input or a pipe.

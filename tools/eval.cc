@@ -49,7 +49,8 @@ absl::StatusOr<std::vector<EvalQuery>> ParseQueries(std::string_view text, std::
   for (size_t number = 1; !text.empty(); ++number) {
     const std::string_view line = TakeLine(&text);
     if (IsBlank(line)) continue;
-    if (const std::optional<std::string> error = FindJsonError(line); error.has_value()) return BadLine(source, number, *error);
+    if (const std::optional<std::string> error = FindJsonError(line); error.has_value())
+      return BadLine(source, number, *error);
     const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
     EvalQuery query;
     for (const auto& [name, target] : {std::pair("id", &query.id), std::pair("text", &query.text)}) {
@@ -59,7 +60,8 @@ absl::StatusOr<std::vector<EvalQuery>> ParseQueries(std::string_view text, std::
       }
       *target = member->get<std::string>();
     }
-    if (!ids.insert(query.id).second) return BadLine(source, number, absl::StrCat("1: query id ", query.id, " comes twice"));
+    if (!ids.insert(query.id).second)
+      return BadLine(source, number, absl::StrCat("1: query id ", query.id, " comes twice"));
     queries.push_back(std::move(query));
   }
   return queries;
@@ -130,7 +132,8 @@ QueryScores Evaluation::Mean() const {
 
 std::string RunLine(std::string_view query, std::string_view key, size_t rank, double score) {
   std::string word(key);
-  std::replace_if(word.begin(), word.end(), [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }, '_');
+  std::replace_if(
+      word.begin(), word.end(), [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }, '_');
   return absl::StrFormat("%s Q0 %s %u %.17g ashlar\n", std::string(query), word, rank, score);
 }
 

@@ -25,7 +25,8 @@ using Judgments = std::map<std::string, int, std::less<>>;
 // Judgments by query id.
 using Qrels = std::map<std::string, Judgments, std::less<>>;
 
-// {"id":"...","text":"..."} a line. InvalidArgument names `source`, line and column. A query id that repeats is an error.
+// {"id":"...","text":"..."} a line. InvalidArgument names `source`, line and column. A query id that repeats is an
+// error.
 absl::StatusOr<std::vector<EvalQuery>> ParseQueries(std::string_view text, std::string_view source);
 // A header line, then query-id TAB document-key TAB integer. InvalidArgument names `source` and line.
 absl::StatusOr<Qrels> ParseQrels(std::string_view text, std::string_view source);

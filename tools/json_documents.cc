@@ -45,7 +45,8 @@ class ErrorFinder : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t&) override { return true; }
   bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& error) override {
     message_ = error.what();
-    // `position` is the last byte read. A string or number that may not stand there was read whole, and its start is the place.
+    // `position` is the last byte read. A string or number that may not stand there was read whole, and its start is
+    // the place.
     const bool whole = message_.find("unexpected string literal") != std::string::npos ||
                        message_.find("unexpected number literal") != std::string::npos;
     column_ = std::max<size_t>(whole && token.size() <= position ? position - token.size() + 1 : position, 1);
@@ -341,7 +342,8 @@ class DocumentParser::Impl {
     return absl::OkStatus();
   }
 
-  absl::Status WrongType(ondemand::value& value, ondemand::json_type type, size_t number, std::string_view where = "") const {
+  absl::Status WrongType(ondemand::value& value, ondemand::json_type type, size_t number,
+                         std::string_view where = "") const {
     const Field& field = schema_.fields[number];
     return ErrorAt(value.raw_json_token().data(),
                    absl::StrCat("field ", Quoted(field.name), " of type ", ToAbsl(FieldTypeName(field.type)), " takes ",
@@ -381,7 +383,8 @@ class DocumentParser::Impl {
     const std::string_view token = value.raw_json_token();
     std::string text;
     if (std::memchr(token.data(), '\\', token.size()) == nullptr) {
-      // Nothing is escaped: the text is what stands between the quotes. UTF-8 and control characters are checked already.
+      // Nothing is escaped: the text is what stands between the quotes. UTF-8 and control characters are checked
+      // already.
       const size_t close = token.rfind('"');
       if (close == 0 || close == std::string_view::npos) return Malformed(simdjson::STRING_ERROR);
       ondemand::raw_json_string consumed;
@@ -409,7 +412,8 @@ class DocumentParser::Impl {
       case FieldType::kBytes: {
         Blob blob;
         if (!absl::Base64Unescape(ToAbsl(text), &blob.bytes)) {
-          return ErrorAt(place, absl::StrCat("field ", Quoted(schema_.fields[number].name), " takes a string of base64"));
+          return ErrorAt(place,
+                         absl::StrCat("field ", Quoted(schema_.fields[number].name), " takes a string of base64"));
         }
         Add(number, std::move(blob));
         return absl::OkStatus();
@@ -438,9 +442,9 @@ class DocumentParser::Impl {
     if (value.get_int64().get(integer) != simdjson::SUCCESS) {
       const std::string_view token = value.raw_json_token();
       const bool real = token.find_first_of(".eE") != std::string_view::npos;
-      return ErrorAt(place, absl::StrCat("field ", Quoted(schema_.fields[number].name), " of type ",
-                                         ToAbsl(FieldTypeName(wanted)),
-                                         real ? " takes integers only" : ": the integer is out of the range of int64"));
+      return ErrorAt(
+          place, absl::StrCat("field ", Quoted(schema_.fields[number].name), " of type ", ToAbsl(FieldTypeName(wanted)),
+                              real ? " takes integers only" : ": the integer is out of the range of int64"));
     }
     if (wanted == FieldType::kDate) {
       Add(number, Date{integer});
@@ -452,8 +456,9 @@ class DocumentParser::Impl {
 
   absl::Status CheckKey() const {
     if (key_index_ < 0 || key_values_ == 1) return absl::OkStatus();
-    return ErrorAt(line_.data(), absl::StrCat("the document has ", key_values_ == 0 ? "no" : "several",
-                                              key_values_ == 0 ? " value" : " values", " in the key field ", Quoted(schema_.key)));
+    return ErrorAt(line_.data(),
+                   absl::StrCat("the document has ", key_values_ == 0 ? "no" : "several",
+                                key_values_ == 0 ? " value" : " values", " in the key field ", Quoted(schema_.key)));
   }
 
   Schema schema_;

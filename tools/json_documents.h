@@ -4,11 +4,11 @@
 //   keyword     a string; true and false become "true" and "false"
 //   int64       a number without fraction or exponent, in the range of int64
 //   double      any number that a double can hold
-//   date        a string "2024-02-29" or "2024-02-29T12:00:00.123Z" (or with an offset, +01:00), or an integer: milliseconds
-//   bytes       a string of base64
+//   date        a string "2024-02-29" or "2024-02-29T12:00:00.123Z" (or with an offset, +01:00), or an integer:
+//   milliseconds bytes       a string of base64
 //
-// null and an empty array are a missing value, under any name; an array is several values. An object, an array in an array, an
-// unknown field, a member that comes twice and a value of another type are InvalidArgument.
+// null and an empty array are a missing value, under any name; an array is several values. An object, an array in an
+// array, an unknown field, a member that comes twice and a value of another type are InvalidArgument.
 #ifndef ASHLAR_TOOLS_JSON_DOCUMENTS_H_
 #define ASHLAR_TOOLS_JSON_DOCUMENTS_H_
 
@@ -36,8 +36,8 @@ class DocumentParser {
   DocumentParser(const DocumentParser&) = delete;
   DocumentParser& operator=(const DocumentParser&) = delete;
 
-  // Replaces *document. `line` must be followed by kLinePadding readable bytes (a LineReader's lines are). The key field, if the
-  // schema names one, must have exactly one value, and not an empty one.
+  // Replaces *document. `line` must be followed by kLinePadding readable bytes (a LineReader's lines are). The key
+  // field, if the schema names one, must have exactly one value, and not an empty one.
   absl::Status Parse(std::string_view line, Document* document);
 
   // After a failed Parse: the field that the schema does not know. Empty if the line failed for another reason.
@@ -54,8 +54,8 @@ class DocumentParser {
 // strings with milliseconds in UTC (as integers outside the years 0000 to 9999), bytes as base64.
 std::string DocumentToJson(const Document& document);
 
-// "2024-02-29" or "2024-02-29T12:00:00Z", with up to nine digits of fraction (what is below a millisecond is cut off) and
-// "Z", "+hh:mm" or "-hh:mm". Nothing if it is anything else.
+// "2024-02-29" or "2024-02-29T12:00:00Z", with up to nine digits of fraction (what is below a millisecond is cut off)
+// and "Z", "+hh:mm" or "-hh:mm". Nothing if it is anything else.
 std::optional<Date> ParseDate(std::string_view text);
 std::string FormatDate(Date date);
 

@@ -81,8 +81,8 @@ absl::StatusOr<bool> LineReader::PassOver() {
     if (at_end_) break;
     ASHLAR_RETURN_IF_ERROR(Fill());
   }
-  return ResourceExhausted(absl::StrCat(name_, ":", line_number_, ":1: the line is longer than the limit of ", kLineBytesMax,
-                                        " bytes"));
+  return ResourceExhausted(
+      absl::StrCat(name_, ":", line_number_, ":1: the line is longer than the limit of ", kLineBytesMax, " bytes"));
 }
 
 absl::StatusOr<bool> LineReader::Next(std::string_view* line) {

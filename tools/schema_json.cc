@@ -143,7 +143,8 @@ absl::StatusOr<std::optional<FieldType>> TypeOf(const Json& value, std::string_v
     case Json::value_t::number_float:
       return std::optional(FieldType::kDouble);
     default:
-      return InvalidArgument(absl::StrCat("1: field ", Quoted(name), " holds ", value.is_object() ? "an object" : "an array in an array",
+      return InvalidArgument(absl::StrCat("1: field ", Quoted(name), " holds ",
+                                          value.is_object() ? "an object" : "an array in an array",
                                           "; no field type takes that"));
   }
 }
@@ -284,8 +285,8 @@ absl::StatusOr<Schema> SchemaInference::Finish() const {
   if (found != numbers_.end() && fields_[found->second].single_strings == documents_) {
     schema.key = wanted;
   } else if (key_.has_value()) {
-    return InvalidArgument(absl::StrCat("the key field ", Quoted(wanted), " is not one string in each of the first ", documents_,
-                                        " documents"));
+    return InvalidArgument(absl::StrCat("the key field ", Quoted(wanted), " is not one string in each of the first ",
+                                        documents_, " documents"));
   }
   for (const Seen& seen : fields_) {
     if (!seen.type.has_value()) continue;

@@ -34,16 +34,17 @@ inline constexpr size_t kInferenceLines = 1000;
 // "plain" or "english".
 absl::StatusOr<AnalyzerOptions> AnalyzerByName(std::string_view name);
 
-// What: makes a schema from the first documents. A string makes a text field (stored, with positions), an integer int64, a number
-//   with a fraction double (also where other lines have integers), true and false a keyword field; null and [] say nothing.
-//   All text fields found are the default group, in the order in which they were seen.
+// What: makes a schema from the first documents. A string makes a text field (stored, with positions), an integer
+// int64, a number
+//   with a fraction double (also where other lines have integers), true and false a keyword field; null and [] say
+//   nothing. All text fields found are the default group, in the order in which they were seen.
 // Threads: one.
 // Errors: InvalidArgument that begins with the column: malformed JSON, an object or an array in an array, values of one
 //   field that do not go together, an integer out of the range of int64.
 class SchemaInference {
  public:
-  // `key`: the field that holds the key and becomes a keyword field; its values must be strings. If not given, "id" is the key
-  // if every document has it as one string.
+  // `key`: the field that holds the key and becomes a keyword field; its values must be strings. If not given, "id" is
+  // the key if every document has it as one string.
   explicit SchemaInference(std::optional<std::string> key, const AnalyzerOptions& analyzer = {});
 
   absl::Status Add(std::string_view line);
@@ -51,7 +52,8 @@ class SchemaInference {
   absl::StatusOr<Schema> Finish() const;
 
   // One field of one line, for a store whose schema grows. NotFound if the line has no such field.
-  static absl::StatusOr<Field> InferField(std::string_view line, std::string_view name, const AnalyzerOptions& analyzer);
+  static absl::StatusOr<Field> InferField(std::string_view line, std::string_view name,
+                                          const AnalyzerOptions& analyzer);
 
  private:
   struct Seen {

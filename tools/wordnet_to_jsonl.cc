@@ -2,9 +2,9 @@
 //
 //   {"id":"n00001740","title":"entity","body":"that which is perceived or known or inferred to have its own ..."}
 //
-// FOLDER holds data.noun, data.verb, data.adj and data.adv, as Debian's wordnet-base installs them in /usr/share/wordnet.
-// A line is "offset file type count word id [word id ...] ... | gloss", see wndb(5WN); the count is hexadecimal, the
-// licence at the top is indented. The files are Latin-1.
+// FOLDER holds data.noun, data.verb, data.adj and data.adv, as Debian's wordnet-base installs them in
+// /usr/share/wordnet. A line is "offset file type count word id [word id ...] ... | gloss", see wndb(5WN); the count is
+// hexadecimal, the licence at the top is indented. The files are Latin-1.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

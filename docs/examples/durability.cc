@@ -34,8 +34,8 @@ int main(int argc, char** argv) {
   ashlar::Store& store = **opened;
   if (!Say(store.Put(Account("ann", 100)).status()) || !Say(store.Put(Account("bob", 0)).status())) return 1;
 
-  // Both accounts change or neither. This batch, and with it everything before it, is safe from a loss of power when Write
-  // returns.
+  // Both accounts change or neither. This batch, and with it everything before it, is safe from a loss of power when
+  // Write returns.
   ashlar::WriteBatch transfer;
   transfer.Put(Account("ann", 70));
   transfer.Put(Account("bob", 30));
@@ -45,7 +45,8 @@ int main(int argc, char** argv) {
   if (!Say(written.status())) return 1;
   std::cout << "transferred, sequence " << written->sequence << "\n";
 
-  // A change that depends on what was read: it fails if somebody else was there in between, and so does its whole batch.
+  // A change that depends on what was read: it fails if somebody else was there in between, and so does its whole
+  // batch.
   auto ann = store.TakeSnapshot().Get("ann");
   if (!Say(ann.status())) return 1;
   if (!Say(store.Put(Account("ann", 71)).status())) return 1;

@@ -1,4 +1,4 @@
-// How snapshots work: a fixed point in time, read by several threads while the store changes, and alive after it is closed.
+// How snapshots work: a fixed point in time that stays as it is while the store changes, and after it is closed.
 // usage: snapshots
 
 #include <ashlar/ashlar.h>

@@ -22,7 +22,8 @@
 
 namespace ashlar::env {
 
-// A file open for writing. One thread at a time. The destructor closes without syncing.
+// A file open for writing. One thread at a time, and one such handle a file: whether it notices what another one adds
+// is not said. The destructor closes without syncing.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;

@@ -12,7 +12,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,19 @@ namespace ashlar::env {
 namespace {
 
 constexpr uint64_t kSizeMax = std::numeric_limits<int64_t>::max();
+
+// A size that a caller gives must not end the process: no memory for it is a status.
+template <class Change>
+bool WithMemory(Change change) {
+  try {
+    change();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  } catch (const std::length_error&) {
+    return false;
+  }
+}
 
 struct Buffer {
   PageBuffer bytes;
@@ -46,26 +61,20 @@ class MemoryFile {
     return n;
   }
 
-  void Write(uint64_t offset, ByteSpan in) {
-    if (in.empty()) return;
+  // The changes return false if there is no memory for the new size; nothing has changed then.
+  [[nodiscard]] bool Write(uint64_t offset, ByteSpan in) {
     const std::unique_lock<std::shared_mutex> guard(mutex_);
-    WriteLocked(offset, in);
+    return in.empty() || WithMemory([&] { WriteLocked(offset, in); });
   }
 
-  // Returns false if the file would be larger than a file can be.
-  bool Append(ByteSpan in) {
+  [[nodiscard]] bool Append(ByteSpan in) {
     const std::unique_lock<std::shared_mutex> guard(mutex_);
-    const size_t end = buffer_->bytes.size();
-    if (in.size() > kSizeMax - end) return false;
-    if (!in.empty()) WriteLocked(end, in);
-    return true;
+    return in.empty() || WithMemory([&] { WriteLocked(buffer_->bytes.size(), in); });
   }
 
-  void Resize(uint64_t size) {
+  [[nodiscard]] bool Resize(uint64_t size) {
     const std::unique_lock<std::shared_mutex> guard(mutex_);
-    if (size == buffer_->bytes.size()) return;
-    Detach(true);
-    buffer_->bytes.resize(static_cast<size_t>(size));
+    return WithMemory([&] { ResizeLocked(size); });
   }
 
   uint64_t size() const {
@@ -91,12 +100,12 @@ class MemoryFile {
     --buffer->regions;
   }
 
-  // With `resize` the file gets exactly `size` bytes; without, null if it has fewer.
+  // With `resize` the file gets exactly `size` bytes, or null for lack of memory; without, null if
+  // it has fewer.
   std::shared_ptr<Buffer> AcquirePage(size_t size, bool resize) {
     const std::unique_lock<std::shared_mutex> guard(mutex_);
     if (buffer_->bytes.size() != size && resize) {
-      Detach(true);
-      buffer_->bytes.resize(size);
+      if (!WithMemory([&] { ResizeLocked(size); })) return nullptr;
     }
     if (buffer_->bytes.size() < size) return nullptr;
     Detach(false);
@@ -124,6 +133,12 @@ class MemoryFile {
   }
 
  private:
+  void ResizeLocked(uint64_t size) {
+    if (size == buffer_->bytes.size()) return;
+    Detach(true);
+    buffer_->bytes.resize(static_cast<size_t>(size));
+  }
+
   void WriteLocked(uint64_t offset, ByteSpan in) {
     const size_t end = static_cast<size_t>(offset) + in.size();
     Detach(end > buffer_->bytes.size());
@@ -155,19 +170,17 @@ class MemoryWritableFile : public WritableFile {
   absl::Status WriteAt(uint64_t offset, ByteSpan bytes) override {
     ASHLAR_RETURN_IF_ERROR(CheckOpen());
     if (offset > kSizeMax || bytes.size() > kSizeMax - offset) return TooLarge();
-    file_->Write(offset, bytes);
-    return absl::OkStatus();
+    return file_->Write(offset, bytes) ? absl::OkStatus() : NoMemory();
   }
   absl::Status Append(ByteSpan bytes) override {
     ASHLAR_RETURN_IF_ERROR(CheckOpen());
-    return file_->Append(bytes) ? absl::OkStatus() : TooLarge();
+    return file_->Append(bytes) ? absl::OkStatus() : NoMemory();
   }
   absl::Status Sync() override { return CheckOpen(); }
   absl::Status Truncate(uint64_t size) override {
     ASHLAR_RETURN_IF_ERROR(CheckOpen());
     if (size > kSizeMax) return TooLarge();
-    file_->Resize(size);
-    return absl::OkStatus();
+    return file_->Resize(size) ? absl::OkStatus() : NoMemory();
   }
   uint64_t size() const override { return file_->size(); }
   absl::Status Close() override {
@@ -178,6 +191,7 @@ class MemoryWritableFile : public WritableFile {
  private:
   absl::Status CheckOpen() const { return open_ ? absl::OkStatus() : ClosedError(path_); }
   absl::Status TooLarge() const { return EnvError(EFBIG, "write", path_); }
+  absl::Status NoMemory() const { return EnvError(ENOMEM, "write", path_); }
 
   const std::string path_;
   const std::shared_ptr<MemoryFile> file_;
@@ -317,6 +331,7 @@ class MemoryFileSystem : public FileSystem {
                             Open(path, writable ? kExistingOrCreate : kExisting));
     std::shared_ptr<Buffer> buffer = file->AcquirePage(size, writable);
     if (buffer == nullptr) {
+      if (writable) return EnvError(ENOMEM, "map shared", path);
       return ShortenedError(path, 0, size, file->size());
     }
     return std::make_unique<MemoryPage>(std::move(file), std::move(buffer), size, writable);

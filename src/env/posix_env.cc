@@ -32,6 +32,7 @@ namespace {
 
 constexpr uint64_t kOffsetMax = std::numeric_limits<off_t>::max();
 constexpr size_t kReadBackBytes = 64 * 1024;
+constexpr int kAdviseAttemptsMax = 16;  // when the kernel says to try again
 
 // A system call again and again while a signal interrupts it.
 template <class Call>
@@ -188,11 +189,13 @@ class PosixMappedRegion : public MappedRegion {
     static const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
     const uint64_t begin = offset / page_bytes * page_bytes;
     const size_t span = static_cast<size_t>(offset + length - begin);
-    // EAGAIN and EINTR: the kernel asks to come again.
-    for (;;) {
+    int error = 0;
+    for (int attempt = 0; attempt < kAdviseAttemptsMax; ++attempt) {
       if (::madvise(data_ + begin, span, MADV_POPULATE_READ) == 0) return 0;
-      if (errno != EINTR && errno != EAGAIN) return errno;
+      error = errno;
+      if (error != EINTR && error != EAGAIN) break;
     }
+    return error;
   }
 
   absl::Status CheckNotShorter(uint64_t offset) const {

@@ -123,12 +123,16 @@ class LockRegistry {
   };
 
   LockRegistry() {
-    // A child that is forked while another thread holds the mutex must not inherit it locked.
+    // A child must neither inherit a mutex that another thread of its parent held, nor believe that
+    // the parent's locks are its own.
     ::pthread_atfork([] { Get().mutex_.lock(); }, [] { Get().mutex_.unlock(); },
-                     [] { Get().mutex_.unlock(); });
+                     [] {
+                       Get().held_.clear();  // the descriptors stay open: not the child's to close
+                       Get().mutex_.unlock();
+                     });
   }
 
-  // Null also for entries that a forked child inherited: those locks are its parent's.
+  // Null also for what a child got past the handlers (vfork, clone): those are its parent's locks.
   Held* FindOwn(FileIdentity identity) {
     const auto it = held_.find(identity);
     return it != held_.end() && it->second.owner == ::getpid() ? &it->second : nullptr;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -23,7 +22,7 @@ using sim::EntryChange;
 using sim::Node;
 using sim::NodePtr;
 
-constexpr uint64_t kSizeMax = std::numeric_limits<int64_t>::max();
+constexpr uint64_t kSizeMax = uint64_t{1} << 36;  // the table of pages is real memory
 constexpr int64_t kFirstWallMs = 1'700'000'000'000;
 
 absl::Status PowerLost(const std::string& path) {

@@ -68,7 +68,7 @@ struct ReplayEnd {
   uint64_t torn_bytes = 0;  // bytes after `end` that were cut as a torn tail
   // What going on from here needs to know of the last file; zero without one.
   uint64_t salt = 0;
-  uint64_t durable_to = 0;  // the file was known to be synced to here; at most end.offset
+  uint64_t durable_to = 0;  // the file is known to be synced to here; the end of a record, at most end.offset
   uint64_t capacity = 0;    // bytes in the file, the unused ones included
 };
 
@@ -78,7 +78,9 @@ struct ReplayEnd {
 // writer. A destroyed writer that was not sealed leaves an unsealed file, as a crash does.
 class Writer {
  public:
-  // Starts a new file `next_number()` whose chain goes on from `previous` (all zero for a new store).
+  // Starts a new file `next_number()` whose chain goes on from `previous` (all zero for a new store). What was replayed but is
+  // not known to be durable is copied into the new file: after a failed sync the operating system may show bytes that are not on
+  // the disk and never will be.
   static absl::StatusOr<std::unique_ptr<Writer>> Create(env::Env env, const std::string& directory,
                                                         const FileContext& context, const ReplayEnd& previous,
                                                         std::function<uint64_t()> next_number,

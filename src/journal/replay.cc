@@ -118,7 +118,7 @@ absl::Status Replayer::CheckHeader(const FileScanner& scanner, uint64_t number) 
   if (header.number != number) return DataLoss(scanner.path(), kHeaderSection, 80, "has the number of another file");
   if (header.generation > options_.catalog_generation) {
     if (beside_writer()) return Overtaken(scanner.path());
-    return DataLoss(scanner.path(), kHeaderSection, 120,
+    return DataLoss(scanner.path(), kHeaderSection, 128,
                     absl::StrCat("was made at catalog generation ", header.generation, ", but the catalog is at ",
                                  options_.catalog_generation));
   }
@@ -129,7 +129,7 @@ void Replayer::BeginFile(const FileScanner& scanner) {
   state_.end = {scanner.header().number, scanner.first_offset()};
   state_.salt = scanner.header().salt;
   state_.capacity = scanner.size();
-  state_.durable_to = scanner.first_offset();  // the header was synced before the file got its name
+  state_.durable_to = scanner.first_offset();  // its synced_end counts at the end only
   seal_is_last_ = false;
   ++state_.file_count;
 }
@@ -196,6 +196,10 @@ absl::Status Replayer::ReadRecords(FileScanner& scanner, uint64_t end) {
 absl::Status Replayer::EndLastFile(FileScanner& scanner) {
   const uint64_t offset = state_.end.offset;
   const Position& durable = options_.durable;
+  if (scanner.header().synced_end > offset)
+    return Damage(scanner, kRecordSection, offset,
+                  absl::StrCat("no valid record, but the file was made with records up to ",
+                               scanner.header().synced_end));
   if (durable.number == state_.end.number && durable.offset > offset)
     return Damage(scanner, kRecordSection, offset,
                   absl::StrCat("no valid record, but the catalog knows the file to be synced to ", durable.offset));
@@ -204,6 +208,8 @@ absl::Status Replayer::EndLastFile(FileScanner& scanner) {
     return Damage(scanner, kRecordSection, offset,
                   absl::StrCat("no valid record, but a later one knows the file to be synced to ", tail.durable_to));
   state_.torn_bytes = tail.last_used_end - offset;
+  state_.durable_to = std::max({state_.durable_to, scanner.header().synced_end, tail.durable_to});
+  if (durable.number == state_.end.number) state_.durable_to = std::max(state_.durable_to, durable.offset);
   return absl::OkStatus();
 }
 
@@ -223,6 +229,8 @@ absl::StatusOr<ReplayEnd> Replayer::Run() {
     ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<FileScanner> next, OpenFile(numbers[i + 1]));
     const format::JournalHeader& link = next->header();
     if (link.previous_number != numbers[i]) return Missing(link.previous_number);
+    // A writer that took over copied what was not durable; a reader that had read on starts again.
+    if (resumes() && i == 0 && state_.end.offset > link.previous_end) return Overtaken(scanner->path());
     // The next file was made only after this one was synced to the end that the next one states.
     ASHLAR_RETURN_IF_ERROR(ReadRecords(*scanner, link.previous_end));
     if (state_.end.offset != link.previous_end || state_.chain != link.previous_chain)

@@ -8,6 +8,7 @@
 #include "format/journal_record.h"
 #include "src/base/check.h"
 #include "src/base/status.h"
+#include "src/journal/file_scanner.h"
 #include "src/journal/journal.h"
 
 namespace ashlar::journal {
@@ -58,7 +59,24 @@ class FileWriter : public Writer {
   absl::Status SyncDirectory();
 
   absl::Status FindFiles();
-  absl::Status HardenTail(const ReplayEnd& previous);
+  // What a new file takes over from the one before: the records in [from, to) of it.
+  struct Tail {
+    std::unique_ptr<FileScanner> scanner;  // null: nothing
+    uint64_t from = 0, to = 0;
+    uint64_t chain = 0;  // of the record that ends at `from`
+    Sequence last_sequence = 0;
+  };
+  absl::StatusOr<Tail> FindTail(const ReplayEnd& previous);
+  absl::Status CopyTail(const Tail& tail, const format::JournalHeader& header, env::WritableFile& file,
+                        uint64_t* offset, uint64_t* chain) const;
+  Tail NoTail() const {
+    Tail tail;
+    tail.from = tail.to = end_;
+    tail.chain = chain_;
+    tail.last_sequence = last_sequence_;
+    return tail;
+  }
+  absl::Status RewriteSeal(const ReplayEnd& previous);
   absl::Status CheckRecords(std::span<const Record> records) const;
   // Encodes the group as it will lie at the end of the current file; the last record's checksum goes to `chain`.
   ByteBuffer EncodeGroup(std::span<const Record> records, uint64_t* chain) const;
@@ -75,8 +93,10 @@ class FileWriter : public Writer {
   absl::StatusOr<Blank> OpenBlank(uint64_t capacity, uint64_t capacity_min);
   absl::StatusOr<Blank> OpenSpare(uint64_t capacity_min);
   absl::StatusOr<Blank> CreateBlank(uint64_t capacity);
-  // Goes over to a new file with room for `group_bytes`. The current file must be synced.
-  absl::Status StartFile(uint64_t group_bytes);
+  // Goes over to a new file with room for `group_bytes`. The current file must be synced up to the tail.
+  absl::Status StartFile(uint64_t group_bytes, const Tail& tail);
+  format::JournalHeader MakeHeader(uint64_t number, const Tail& tail);
+  absl::Status FillBlank(const Tail& tail, format::JournalHeader* header, env::WritableFile& file, uint64_t* chain);
   void RemoveQuietly(const std::string& path) { files_.Remove(path).IgnoreError(); }
 
   const env::Env env_;
@@ -131,48 +151,92 @@ absl::Status FileWriter::FindFiles() {
   return absl::OkStatus();
 }
 
-// What was replayed may be in the page cache only, and after a failed sync the operating system may believe it clean. So
-// the part not known to be durable is written again, the same bytes, before the sync that the next record relies on.
-absl::Status FileWriter::HardenTail(const ReplayEnd& previous) {
-  const std::string path = PathOf(FileName(previous.end.number));
-  absl::StatusOr<std::unique_ptr<env::ReadableFile>> in = files_.OpenForRead(path);
-  if (absl::IsNotFound(in.status())) return absl::OkStatus();  // dropped: the catalog's floor is beyond it
-  ASHLAR_RETURN_IF_ERROR(in.status());
-  ASHLAR_ASSIGN_OR_RETURN(file_, files_.OpenForWrite(path));
-  ByteBuffer buffer;
-  for (uint64_t at = previous.durable_to; at < previous.end.offset; at += buffer.size()) {
-    buffer.resize(std::min<uint64_t>(kCopyBytes, previous.end.offset - at));
-    ASHLAR_RETURN_IF_ERROR(env::ReadExactly(**in, path, "journal record", at, buffer));
-    ASHLAR_RETURN_IF_ERROR(file_->WriteAt(at, buffer));
+// Finds the last record boundary of the previous file that is known to be durable; what lies behind it is to be copied.
+absl::StatusOr<FileWriter::Tail> FileWriter::FindTail(const ReplayEnd& previous) {
+  Tail tail;
+  tail.from = tail.to = previous.end.offset;
+  tail.chain = previous.chain;
+  tail.last_sequence = previous.last_sequence;
+  if (previous.end.number == 0) return tail;
+  absl::StatusOr<std::unique_ptr<FileScanner>> scanner =
+      FileScanner::Open(files_, PathOf(FileName(previous.end.number)));
+  if (absl::IsNotFound(scanner.status())) return tail;  // dropped: the catalog's floor is beyond it
+  ASHLAR_RETURN_IF_ERROR(scanner.status());
+  tail.scanner = *std::move(scanner);
+  tail.from = tail.scanner->first_offset();
+  tail.chain = tail.scanner->header().previous_chain;
+  tail.last_sequence = tail.scanner->header().next_sequence - 1;
+  while (tail.from < previous.durable_to) {
+    ASHLAR_ASSIGN_OR_RETURN(const std::optional<ScannedRecord> record,
+                            tail.scanner->RecordAt(tail.from, previous.durable_to));
+    if (!record.has_value()) break;
+    tail.from += record->bytes;
+    tail.chain = record->header.checksum;
+    if (record->header.record.type != RecordType::kBatch) continue;
+    tail.last_sequence = record->header.record.first_sequence + record->header.record.operation_count - 1;
   }
-  return SyncFile(*file_);
+  return tail;
+}
+
+// Writes the batches of the tail behind the header of a new file; `offset` and `chain` move along.
+absl::Status FileWriter::CopyTail(const Tail& tail, const format::JournalHeader& header, env::WritableFile& file,
+                                  uint64_t* offset, uint64_t* chain) const {
+  ByteBuffer buffer;
+  uint64_t buffer_at = *offset;
+  for (uint64_t at = tail.from; at < tail.to;) {
+    ASHLAR_ASSIGN_OR_RETURN(const std::optional<ScannedRecord> scanned, tail.scanner->RecordAt(at, tail.to));
+    if (!scanned.has_value())
+      return DataLoss(tail.scanner->path(), "journal record", at, "what was replayed can't be read again");
+    at += scanned->bytes;
+    if (scanned->header.record.type != RecordType::kBatch) continue;
+    JournalRecord record = scanned->header.record;
+    record.durable_to = 0;  // the header's synced_end vouches for it
+    record.chain = *chain;
+    *chain = format::AppendRecord(record, scanned->payload, {header.salt, header.number, *offset}, &buffer);
+    *offset = buffer_at + buffer.size();
+    if (buffer.size() < kCopyBytes && at < tail.to) continue;
+    ASHLAR_RETURN_IF_ERROR(file.WriteAt(buffer_at, buffer));
+    buffer_at = *offset;
+    buffer.clear();
+  }
+  return buffer.empty() ? absl::OkStatus() : file.WriteAt(buffer_at, buffer);
 }
 
 absl::Status FileWriter::Start(const ReplayEnd& previous) {
   ASHLAR_RETURN_IF_ERROR(FindFiles());
-  if (previous.end.number != 0) {
-    ASHLAR_RETURN_IF_ERROR(HardenTail(previous));
-    capacity_ = previous.capacity;
-  }
   number_ = previous.end.number;
   end_ = previous.end.offset;
-  chain_ = previous.chain;
+  capacity_ = previous.capacity;
   last_sequence_ = previous.last_sequence;
-  return StartFile(0);
+  ASHLAR_ASSIGN_OR_RETURN(const Tail tail, FindTail(previous));
+  return StartFile(0, tail);
+}
+
+// The seal may be in the page cache only, clean after a failed sync and never to be written. So it is written again, the
+// same bytes; all before it is durable, so nothing that matters is at risk meanwhile.
+absl::Status FileWriter::RewriteSeal(const ReplayEnd& previous) {
+  const std::string path = PathOf(FileName(previous.end.number));
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> in, files_.OpenForRead(path));
+  ASHLAR_ASSIGN_OR_RETURN(file_, files_.OpenForWrite(path));
+  const uint64_t at = previous.end.offset - kSealBytes;
+  ByteBuffer seal(kSealBytes);
+  ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*in, path, "journal record", at, seal));
+  ASHLAR_RETURN_IF_ERROR(file_->WriteAt(at, seal));
+  return SyncFile(*file_);
 }
 
 absl::Status FileWriter::Resume(const ReplayEnd& previous) {
   if (!previous.sealed || previous.end.number == 0) return FailedPrecondition("only a sealed journal is continued");
   ASHLAR_RETURN_IF_ERROR(FindFiles());
-  ASHLAR_RETURN_IF_ERROR(HardenTail(previous));
+  ASHLAR_RETURN_IF_ERROR(RewriteSeal(previous));
   number_ = previous.end.number;
   salt_ = previous.salt;
-  capacity_ = file_ != nullptr ? file_->size() : 0;
+  capacity_ = file_->size();
   end_ = synced_ = previous.end.offset;
   chain_ = previous.chain;
   last_sequence_ = previous.last_sequence;
   seal_is_last_ = true;
-  return file_ != nullptr ? absl::OkStatus() : NotFound(absl::StrCat(FileName(number_), " is gone"));
+  return absl::OkStatus();
 }
 
 // ---- Records.
@@ -216,7 +280,7 @@ absl::Status FileWriter::Append(std::span<const Record> records) {
   for (const Record& record : records) group_bytes += format::RecordBytes(record.operations.size());
   if (end_ > capacity_ || capacity_ - end_ < group_bytes + kSealBytes) {
     if (synced_ != end_) ASHLAR_RETURN_IF_ERROR(Sync());
-    ASHLAR_RETURN_IF_ERROR(StartFile(group_bytes));
+    ASHLAR_RETURN_IF_ERROR(StartFile(group_bytes, NoTail()));
   }
   uint64_t chain = 0;
   const ByteBuffer bytes = EncodeGroup(records, &chain);
@@ -345,8 +409,7 @@ absl::StatusOr<FileWriter::Blank> FileWriter::OpenBlank(uint64_t capacity, uint6
   return blank;
 }
 
-absl::Status FileWriter::StartFile(uint64_t group_bytes) {
-  ASHLAR_ASSIGN_OR_RETURN(const uint64_t number, TakeNumber());
+format::JournalHeader FileWriter::MakeHeader(uint64_t number, const Tail& tail) {
   format::JournalHeader header;
   std::array<std::byte, 8> salt;
   env_.entropy->Fill(salt);
@@ -354,29 +417,43 @@ absl::Status FileWriter::StartFile(uint64_t group_bytes) {
   header.store_id = context_.store_id;
   header.salt = LoadU64(salt.data());
   header.number = number;
-  header.next_sequence = last_sequence_ + 1;
+  header.next_sequence = tail.last_sequence + 1;
   header.previous_number = number_;
-  header.previous_end = end_;
-  header.previous_chain = chain_;
+  header.previous_end = tail.from;
+  header.previous_chain = tail.chain;
   header.generation = context_.generation;
   header.schema_number = context_.schema_number;
   header.schema = context_.schema;
   header.analyzer_identity = context_.analyzer_identity;
+  return header;
+}
+
+// The tail, the header, one sync. A spare's old content stays: the salt makes it invalid.
+absl::Status FileWriter::FillBlank(const Tail& tail, format::JournalHeader* header, env::WritableFile& file,
+                                   uint64_t* chain) {
+  uint64_t end = format::EncodeJournalHeader(*header).size();
+  ASHLAR_RETURN_IF_ERROR(CopyTail(tail, *header, file, &end, chain));
+  header->synced_end = end;
+  ASHLAR_RETURN_IF_ERROR(file.WriteAt(0, format::EncodeJournalHeader(*header)));
+  ++counters_.syncs;
+  const absl::Status status = file.Sync();
+  // No room for a file that nobody needs yet is no harm done; any other failed sync is final.
+  if (!status.ok() && !absl::IsResourceExhausted(status)) broken_ = true;
+  return status;
+}
+
+absl::Status FileWriter::StartFile(uint64_t group_bytes, const Tail& tail) {
+  ASHLAR_ASSIGN_OR_RETURN(const uint64_t number, TakeNumber());
+  format::JournalHeader header = MakeHeader(number, tail);
   const uint64_t header_bytes = format::EncodeJournalHeader(header).size();
   if (header_bytes > format::kJournalHeaderBytesMax) return InvalidArgument("journal: the schema is too large");
 
-  const uint64_t needed = header_bytes + group_bytes + kSealBytes;
+  const uint64_t needed = header_bytes + (tail.to - tail.from) + group_bytes + kSealBytes;
   ASHLAR_ASSIGN_OR_RETURN(Blank blank, OpenBlank(std::max(NextCapacity(), needed),
                                                  std::max(options_.first_file_bytes, needed)));
   header.recycled = blank.recycled;
-  // The spare's old content stays: the salt makes it invalid.
-  absl::Status status = blank.file->WriteAt(0, format::EncodeJournalHeader(header));
-  if (status.ok()) {
-    ++counters_.syncs;
-    status = blank.file->Sync();
-    // No room for a file that nobody needs yet is no harm done; any other failed sync is final.
-    if (!status.ok() && !absl::IsResourceExhausted(status)) broken_ = true;
-  }
+  uint64_t chain = tail.chain;
+  const absl::Status status = FillBlank(tail, &header, *blank.file, &chain);
   if (!status.ok()) {
     blank.file.reset();
     RemoveQuietly(blank.path);
@@ -395,14 +472,15 @@ absl::Status FileWriter::StartFile(uint64_t group_bytes) {
   salt_ = header.salt;
   capacity_ = file_->size();
   sizes_[number] = capacity_;
-  end_ = synced_ = header_bytes;
+  end_ = synced_ = header.synced_end;
+  chain_ = chain;
   return absl::OkStatus();
 }
 
 absl::Status FileWriter::Rotate(const FileContext& context) {
   ASHLAR_RETURN_IF_ERROR(Sync());
   FileContext before = std::exchange(context_, context);
-  absl::Status status = StartFile(0);
+  absl::Status status = StartFile(0, NoTail());
   if (!status.ok()) context_ = std::move(before);
   return status;
 }

@@ -54,7 +54,7 @@ class IndexReader {
  private:
   friend class TermIterator;
   IndexReader() = default;
-  // Index of the dictionary block that may hold `term`, or -1.
+  // The dictionary block that may hold `term` (T-8), or -1.
   absl::StatusOr<int64_t> FindBlock(std::string_view term) const;
   absl::StatusOr<ByteSpan> BlockBytes(uint64_t block) const;
   absl::Status Record(uint64_t block, format::TermIndexRecord* record) const;

@@ -39,8 +39,8 @@ class IndexWriter {
   IndexWriter& operator=(const IndexWriter&) = delete;
 
   absl::Status BeginTerm(std::string_view term);  // ascending bytes, 1 to 255 of them
-  // `row.frequencies`: one a member, not all 0. `row.positions`: as many as the frequencies say; not looked at if the shape
-  // keeps none.
+  // `row.frequencies`: one a member, not all 0, at most 2^31 together. `row.positions`: as many as the frequencies say; not
+  // looked at if the shape keeps none (P-1).
   absl::Status AddPosting(const PostingRow& row);
   absl::Status EndTerm();  // a term without postings leaves no trace
   // Pads the postings section and gives the other two.

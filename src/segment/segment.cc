@@ -8,6 +8,8 @@
 #include "format/packed_numbers.h"
 #include "format/posting_block.h"
 #include "src/base/checksum.h"
+#include "format/frame.h"
+#include "format/section_table.h"
 #include "src/base/status.h"
 #include "src/segment/segment_builder.h"
 #include "src/segment/segment_impl.h"
@@ -48,6 +50,22 @@ absl::StatusOr<std::shared_ptr<const Segment>> Segment::Open(env::Env env, const
   ASHLAR_ASSIGN_OR_RETURN(std::shared_ptr<const SegmentImpl> segment,
                           SegmentImpl::OpenFile(env, directory, entry, store_id, catalog_generation, mode));
   return std::shared_ptr<const Segment>(std::move(segment));
+}
+
+absl::StatusOr<uint64_t> PeekGeneration(env::Env env, const std::string& directory, uint64_t number,
+                                        const format::StoreId& store_id) {
+  const std::string path = env::JoinPath(directory, FileName(number));
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, env.files->OpenForRead(path));
+  ASHLAR_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  if (size < format::kFileHeaderBytes + format::kSegmentFooterBytes) return DataLoss(path, "footer", size, "no footer");
+  std::byte header[format::kFileHeaderBytes], footer[format::kSegmentFooterBytes];
+  ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*file, path, "header", 0, header));
+  ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*file, path, "footer", size - sizeof footer, footer));
+  ASHLAR_ASSIGN_OR_RETURN(const format::FileHeader frame,
+                          format::DecodeFileHeader(header, format::FileKind::kSegment, path, store_id));
+  ASHLAR_ASSIGN_OR_RETURN(const format::SegmentFooter decoded,
+                          format::DecodeSegmentFooter(footer, frame.file_id, size, path));
+  return decoded.generation;
 }
 
 absl::StatusOr<std::shared_ptr<const SegmentImpl>> SegmentImpl::OpenFile(env::Env env, const std::string& directory,

@@ -106,8 +106,8 @@ absl::Status CheckValue(const Field& field, const ValueView& view) {
 absl::Status CheckKey(const Field& field, std::string_view key) {
   if (key.empty()) return FieldError(field, "the key is empty");
   if (key.size() > kKeyBytesMax)
-    return FieldError(field, "the key has " + std::to_string(key.size()) + " bytes; at most " +
-                                 std::to_string(kKeyBytesMax));
+    return FieldError(field,
+                      "the key has " + std::to_string(key.size()) + " bytes; at most " + std::to_string(kKeyBytesMax));
   return absl::OkStatus();
 }
 

@@ -27,23 +27,29 @@ struct FieldTokens {
 struct AnalyzedDocument {
   std::string key;                  // empty: the schema has no key
   ByteBuffer encoded;               // all values (format/document_codec.h), the key's too
-  std::vector<FieldTokens> fields;  // ascending field number; the first `field_count` are in use (streams are recycled)
+  // Ascending field number; the first `field_count` are in use (streams are recycled). A field without terms (an empty
+  // value, stop words only) is left out, as if it were missing.
+  std::vector<FieldTokens> fields;
   size_t field_count = 0;
   uint64_t tokens_cut = 0;
 };
 
 // Validates documents against one schema and analyses them. Not thread safe: one per thread.
-// A keyword value is one term, cut by the token rule if it is too long; its position is its index among the values.
+// A keyword value is one term, as it stands (not folded), cut by the token rule if it is too long; its position is its
+// index among the values. An empty keyword has a position and no term.
+// After an error the content of `out` is unspecified; it can be used again.
 class DocumentAnalyzer {
  public:
   static absl::StatusOr<std::unique_ptr<DocumentAnalyzer>> Create(const Schema& schema);
 
-  // InvalidArgument naming the field (and the byte offset for bad UTF-8): unknown field, a value of the wrong type, invalid
-  // UTF-8, NaN or infinite double, no key or two keys, a key that is empty or over 1,024 bytes, a document without values.
+  // InvalidArgument naming the field (and the byte offset for bad UTF-8): unknown field, a value of the wrong type,
+  // invalid UTF-8, NaN or infinite double, no key or two keys, a key that is empty or over 1,024 bytes, a document
+  // without values.
   absl::Status Analyze(const Document& document, AnalyzedDocument* out);
-  // The same from an encoded document: replay of the journal.
+  // The same, with the identical result, from an encoded document: replay of the journal. `encoded` may be out->encoded.
   absl::Status AnalyzeEncoded(ByteSpan encoded, AnalyzedDocument* out);
-  // The terms of a query's words for one field.
+  // The terms of a query's words for one field; replaces what is in `out`. InvalidArgument: bad UTF-8, the key field, a
+  // field that is neither text nor keyword.
   absl::Status AnalyzeText(uint32_t field, std::string_view utf8, TokenStream* out);
 
   ~DocumentAnalyzer();

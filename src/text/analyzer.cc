@@ -21,7 +21,10 @@ constexpr uint64_t kStreamMax = std::numeric_limits<uint32_t>::max();
 class WordAnalyzer final : public Analyzer {
  public:
   WordAnalyzer(const AnalyzerOptions& options, std::unique_ptr<Stemmer> stemmer)
-      : stop_(options.stop == StopWords::kEnglish33), marks_(options.marks), stemmer_(std::move(stemmer)), folder_(options.marks) {}
+      : stop_(options.stop == StopWords::kEnglish33),
+        marks_(options.marks),
+        stemmer_(std::move(stemmer)),
+        folder_(options.marks) {}
 
   absl::Status Analyze(std::string_view utf8, TokenStream* out) override {
     if (utf8.size() > kValueBytesMax) return InvalidArgument("a text value over 1 GiB");
@@ -45,18 +48,18 @@ class WordAnalyzer final : public Analyzer {
     return AppendFoldedWords(base, out);
   }
 
-  // Where text is folded as a whole: in the stream, so that its words are terms without a copy, or aside when stems take
-  // their place.
+  // Where text is folded as a whole: in the stream, so that its words are terms without a copy, or aside when stems
+  // take their place.
   std::string* FoldedText(TokenStream* out) {
     if (stemmer_ == nullptr) return &out->bytes;
     folded_text_.clear();
     return &folded_text_;
   }
 
-  // Cuts a value into stretches of simple characters, for the fast path, and the rest, for ICU. A cut is made only between
-  // a space and a simple character that is none. That is safe: UAX #29 breaks there whatever stands beyond (nothing joins
-  // a space but a space and marks, and marks are not simple), and what follows a boundary does not depend on what comes
-  // before it. tests/text/words_test.cc compares it with ICU on the whole value.
+  // Cuts a value into stretches of simple characters, for the fast path, and the rest, for ICU. A cut is made only
+  // between a space and a simple character that is none. That is safe: UAX #29 breaks there whatever stands beyond
+  // (nothing joins a space but a space and marks, and marks are not simple), and what follows a boundary does not
+  // depend on what comes before it. tests/text/words_test.cc compares it with ICU on the whole value.
   absl::Status AppendStretches(std::string_view utf8, TokenStream* out) {
     if (simple_ == nullptr) simple_ = &SimpleCharacters::Of(marks_);
     size_t begin = 0;  // of what is not handled yet, which starts at a boundary
@@ -167,8 +170,8 @@ class WordAnalyzer final : public Analyzer {
   }
 
   static void Push(size_t offset, size_t length, uint64_t position, TokenStream* out) {
-    out->tokens.push_back({static_cast<uint32_t>(offset), static_cast<uint16_t>(length),
-                           static_cast<uint32_t>(position)});
+    out->tokens.push_back(
+        {static_cast<uint32_t>(offset), static_cast<uint16_t>(length), static_cast<uint32_t>(position)});
   }
 
   static absl::Status TooLong() { return ResourceExhausted("a field of a document with over 4 GiB of terms"); }

@@ -1,6 +1,6 @@
-// Analyzer: text to terms. UAX #29 words (ICU; the choices inside it stand in words.h), NFKC case folding, then by option
-// marks removed, stop words removed (their position is kept), Snowball stems. The text is cut into words first and each word
-// is folded. A word that folds to nothing gives no term and keeps its position.
+// Analyzer: text to terms. UAX #29 words (ICU; the choices inside it stand in words.h), NFKC case folding, then by
+// option marks removed, stop words removed (their position is kept), Snowball stems. The text is cut into words first
+// and each word is folded. A word that folds to nothing gives no term and keeps its position.
 //
 // Two ways lead to the same terms: a fast one for ASCII and simple letters (ascii_words.h, letters.h), and ICU for the
 // rest of a value. tests/text/words_test.cc compares them.
@@ -58,17 +58,18 @@ class Analyzer {
   virtual ~Analyzer() = default;
 
   // Appends the tokens of one value to `out` and advances out->next_position past it and the gap. `utf8` must be valid
-  // UTF-8 (see IsValidUtf8); NUL bytes are ordinary non-word characters.
+  // UTF-8 (see IsValidUtf8); NUL bytes are ordinary non-word characters. Linear in the value, no allocation a token.
+  // InvalidArgument: a value over 1 GiB. ResourceExhausted: over 4 GiB of terms or 2^32 places. Internal: ICU has no data.
   virtual absl::Status Analyze(std::string_view utf8, TokenStream* out) = 0;
 };
 
 // True iff the bytes are well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
 bool IsValidUtf8(std::string_view bytes);
-// The offset of the first byte that is not well-formed, or bytes.size().
+// The length of the longest well-formed prefix: where the first ill-formed sequence begins, or bytes.size().
 size_t FirstInvalidUtf8(std::string_view bytes);
 
-// Names what terms depend on: "ashlar-1 unicode-15.0 icu-72.1 snowball-2.2.0". Stored in the catalog, in every segment and
-// journal header.
+// Names what terms depend on: "ashlar-1 unicode-15.0 icu-72.1 snowball-2.2.0". Stored in the catalog, in every segment
+// and journal header.
 std::string AnalyzerIdentity();
 
 // Names that Field::analyzer.stem accepts, "none" first.

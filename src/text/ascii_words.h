@@ -90,8 +90,8 @@ inline bool IsConnectorsOnly(std::string_view word) { return word.find_first_not
 
 }  // namespace internal
 
-// Calls emit(begin, end) for each word of a text, in order. Bytes over 0x7F are taken for letters: what is not ASCII must
-// have been made sure of by the caller. Linear; no allocation.
+// Calls emit(begin, end) for each word of a text, in order. Bytes over 0x7F are taken for letters: what is not ASCII
+// must have been made sure of by the caller. Linear; no allocation.
 template <class Emit>
 inline void ForEachWord(std::string_view text, Emit&& emit) {
   using namespace internal;
@@ -105,8 +105,7 @@ inline void ForEachWord(std::string_view text, Emit&& emit) {
     // WB6, WB7, WB11, WB12: a mid character joins its two neighbours if both are letters, or both digits.
     const uint64_t between_letters = (now.letter << 1 | letter_before) & (now.letter >> 1 | next.letter << 63);
     const uint64_t between_digits = (now.digit << 1 | digit_before) & (now.digit >> 1 | next.digit << 63);
-    const uint64_t joined =
-        (now.mid_both & (between_letters | between_digits)) | (now.mid_digit & between_digits);
+    const uint64_t joined = (now.mid_both & (between_letters | between_digits)) | (now.mid_digit & between_digits);
     // WB5, WB8 to WB10, WB13a, WB13b: letters, digits and connectors never break.
     const uint64_t word = now.letter | now.digit | now.connector | joined;
     // Where words begin and end, in turn.

@@ -22,8 +22,8 @@ inline void FoldAscii(char* p, size_t n) {
   }
 }
 
-// Not thread safe. The folded form may be empty (a word of ignorable characters, such as U+3164) and may hold spaces (the
-// folded form of U+037A does): words are not segmented again after folding.
+// Not thread safe. The folded form may be empty (a word of ignorable characters, such as U+3164) and may hold spaces
+// (the folded form of U+037A does): words are not segmented again after folding.
 class Folder {
  public:
   explicit Folder(Marks marks) : marks_(marks) {}

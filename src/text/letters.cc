@@ -39,9 +39,9 @@ bool IsPlainLetter(UChar32 c) {
   return u_getIntPropertyValue(c, UCHAR_WORD_BREAK) == U_WB_ALETTER && !NeedsDictionary(c);
 }
 
-// Whether a folded character is a run of letters that nothing before it can change, so that the folded form of a word is
-// the folded forms of its characters, one after the other. With marks removed the text is decomposed and composed again,
-// so it must stand alone there too.
+// Whether a folded character is a run of letters that nothing before it can change, so that the folded form of a word
+// is the folded forms of its characters, one after the other. With marks removed the text is decomposed and composed
+// again, so it must stand alone there too.
 bool StandsAlone(std::string_view folded, Marks marks) {
   UErrorCode error = U_ZERO_ERROR;
   const icu::Normalizer2* nfd = icu::Normalizer2::getNFDInstance(error);

@@ -1,5 +1,5 @@
-// Simple characters: those beside ASCII whose part in UAX #29 and whose folding do not depend on their neighbours, so that
-// text made of them and ASCII (most of what Latin, Greek, Cyrillic and Arabic scripts write) needs no ICU.
+// Simple characters: those beside ASCII whose part in UAX #29 and whose folding do not depend on their neighbours, so
+// that text made of them and ASCII (most of what Latin, Greek, Cyrillic and Arabic scripts write) needs no ICU.
 #ifndef ASHLAR_SRC_TEXT_LETTERS_H_
 #define ASHLAR_SRC_TEXT_LETTERS_H_
 

@@ -56,8 +56,8 @@ Stemmer::~Stemmer() { sb_stemmer_delete(stemmer_); }
 
 bool Stemmer::Compute(std::string_view word, std::string_view* stem) {
   *stem = word;
-  const sb_symbol* symbols = sb_stemmer_stem(stemmer_, reinterpret_cast<const sb_symbol*>(word.data()),
-                                             static_cast<int>(word.size()));
+  const sb_symbol* symbols =
+      sb_stemmer_stem(stemmer_, reinterpret_cast<const sb_symbol*>(word.data()), static_cast<int>(word.size()));
   if (symbols == nullptr) return false;
   const int length = sb_stemmer_length(stemmer_);
   if (length > 0) *stem = {reinterpret_cast<const char*>(symbols), static_cast<size_t>(length)};

@@ -1,10 +1,11 @@
+#include "src/text/utf8.h"
+
 #include <unicode/utf8.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "src/text/analyzer.h"
-#include "src/text/utf8.h"
 
 namespace ashlar::text {
 

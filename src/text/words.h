@@ -34,8 +34,8 @@ class IcuWords {
   IcuWords(const IcuWords&) = delete;
   IcuWords& operator=(const IcuWords&) = delete;
 
-  // Replaces `words` by the words of `utf8` (valid UTF-8, at most kValueBytesMax). Linear in its length. Internal if ICU
-  // can't work (its data is missing).
+  // Replaces `words` by the words of `utf8` (valid UTF-8, at most kValueBytesMax). Linear in its length. Internal if
+  // ICU can't work (its data is missing).
   absl::Status Find(std::string_view utf8, std::vector<WordRange>* words);
 
  private:

@@ -585,6 +585,30 @@ TEST_P(EnvContractTest, EntropyDoesNotRepeat) {
   env_.entropy->Fill({});
 }
 
+// Sanitizers end the process when an allocation is absurd.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ASHLAR_TEST_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ASHLAR_TEST_SANITIZED
+#endif
+#endif
+#ifndef ASHLAR_TEST_SANITIZED
+TEST(MemoryEnvTest, NoMemoryIsAStatus) {
+  const std::unique_ptr<MemoryEnv> memory = NewMemoryEnv();
+  auto file = memory->env().files->CreateFile("a");
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE((*file)->Append(AsBytes("kept")).ok());
+  constexpr uint64_t kTooMuch = uint64_t{1} << 60;
+  EXPECT_EQ((*file)->Truncate(kTooMuch).code(), Code::kResourceExhausted);
+  EXPECT_EQ((*file)->WriteAt(kTooMuch, AsBytes("x")).code(), Code::kResourceExhausted);
+  EXPECT_EQ(memory->env().files->MapShared("page", kTooMuch, true).status().code(),
+            Code::kResourceExhausted);
+  EXPECT_EQ((*file)->size(), 4u);
+  EXPECT_EQ(AsString(*ReadFile(*memory->env().files, "a")), "kept");
+}
+#endif
+
 INSTANTIATE_TEST_SUITE_P(
     All, EnvContractTest,
     testing::Values(Kind{"posix", [] { return std::unique_ptr<Subject>(new PosixSubject); }},

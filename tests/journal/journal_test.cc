@@ -413,6 +413,7 @@ TEST_F(JournalTest, TornSealIsCutAndNotContinued) {
 TEST_F(JournalTest, TornTailStaysCutOnceTheNextFileExists) {
   auto writer = Create();
   ASSERT_TRUE(Append(*writer, {MakeBatch(1, 40)}).ok());
+  ASSERT_TRUE(writer->Sync().ok());
   const uint64_t end = writer->end().offset;
   ASSERT_TRUE(Append(*writer, {MakeBatch(2, 40), MakeBatch(3, 40)}).ok());
   writer.reset();

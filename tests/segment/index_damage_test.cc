@@ -158,7 +158,9 @@ TEST(IndexDamageTest, EveryTruncation) {
       (cut.*section).shrink_to_fit();
       const Findings findings = LookAtEverything(cut, model);
       // The last bytes are padding that a decoder asks for only beside a packed block.
-      if (size + format::kPackedSlack < (bytes.*section).size()) EXPECT_TRUE(findings.failed) << size;
+      if (size + format::kPackedSlack < (bytes.*section).size()) {
+        EXPECT_TRUE(findings.failed) << size;
+      }
       if (HasFailure()) return;
     }
   }

@@ -23,7 +23,7 @@ TEST(Segment, HoldsWhatWasBuilt) {
     Prng random(seed);
     const ModelStore store;
     const Schema schema = RandomSchema(&random);
-    const size_t count = seed % 4 == 0 ? 1 : 1 + random.Below(1500);
+    const size_t count = seed % 4 == 0 ? 1 : 1 + random.Below(800);
     const std::vector<ModelDocument> documents = RandomDocuments(schema, count, 1 + random.Below(1000), &random);
     const absl::StatusOr<format::SegmentEntry> entry = store.Build(schema, seed, documents);
     ASSERT_TRUE(entry.ok()) << entry.status();

@@ -19,7 +19,7 @@ TEST(SegmentThreads, AgreeWhileVerifying) {
   AddField("size", FieldType::kInt64, &schema);
   schema.key = "id";
   schema.default_group = {"title", "body"};
-  const std::vector<ModelDocument> documents = RandomDocuments(schema, 1500, 1, &random);
+  const std::vector<ModelDocument> documents = RandomDocuments(schema, 400, 1, &random);
   const auto entry = store.Build(schema, 1, documents);
   ASSERT_TRUE(entry.ok());
   const auto segment = store.Open(*entry);

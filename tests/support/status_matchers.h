@@ -1,4 +1,4 @@
-// Assertions on absl::Status and StatusOr.
+// Assertions on absl::Status and StatusOr; all take further text by <<.
 #ifndef ASHLAR_TESTS_SUPPORT_STATUS_MATCHERS_H_
 #define ASHLAR_TESTS_SUPPORT_STATUS_MATCHERS_H_
 
@@ -15,29 +15,27 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
+template <class T>
+::testing::AssertionResult HasCode(const T& result, absl::StatusCode code) {
+  const absl::Status& status = StatusOf(result);
+  if (status.code() == code) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << status << ", expected " << absl::StatusCodeToString(code);
+}
+template <class T>
+::testing::AssertionResult IsOk(const T& result) {
+  return HasCode(result, absl::StatusCode::kOk);
+}
+
 }  // namespace ashlar::testing
 
-#define ASSERT_OK(expression)                                                              \
-  do {                                                                                     \
-    const auto& ashlar_test_result = (expression);                                         \
-    ASSERT_TRUE(ashlar_test_result.ok()) << ::ashlar::testing::StatusOf(ashlar_test_result); \
-  } while (false)
-#define EXPECT_OK(expression)                                                              \
-  do {                                                                                     \
-    const auto& ashlar_test_result = (expression);                                         \
-    EXPECT_TRUE(ashlar_test_result.ok()) << ::ashlar::testing::StatusOf(ashlar_test_result); \
-  } while (false)
-#define EXPECT_CODE(expression, expected_code)                                                      \
-  do {                                                                                              \
-    const auto& ashlar_test_result = (expression);                                                  \
-    EXPECT_EQ(::ashlar::testing::StatusOf(ashlar_test_result).code(), absl::StatusCode::expected_code) \
-        << ::ashlar::testing::StatusOf(ashlar_test_result);                                         \
-  } while (false)
+#define ASSERT_OK(expression) ASSERT_TRUE(::ashlar::testing::IsOk(expression))
+#define EXPECT_OK(expression) EXPECT_TRUE(::ashlar::testing::IsOk(expression))
+#define EXPECT_CODE(expression, code) EXPECT_TRUE(::ashlar::testing::HasCode(expression, absl::StatusCode::code))
 #define ASHLAR_TEST_CONCAT_INNER(a, b) a##b
 #define ASHLAR_TEST_CONCAT(a, b) ASHLAR_TEST_CONCAT_INNER(a, b)
-#define ASSERT_OK_AND_ASSIGN_IMPL(result, lhs, expression)       \
-  auto result = (expression);                                    \
-  ASSERT_TRUE(result.ok()) << result.status();                   \
+#define ASSERT_OK_AND_ASSIGN_IMPL(result, lhs, expression) \
+  auto result = (expression);                              \
+  ASSERT_TRUE(result.ok()) << result.status();             \
   lhs = *std::move(result)
 #define ASSERT_OK_AND_ASSIGN(lhs, expression) \
   ASSERT_OK_AND_ASSIGN_IMPL(ASHLAR_TEST_CONCAT(ashlar_test_value_, __LINE__), lhs, expression)

@@ -47,9 +47,11 @@ TEST(Analyzer, PlainWordsAndPositions) {
 }
 
 TEST(Analyzer, MixedScripts) {
-  const TokenStream stream = AnalyzeWith({}, "Plain words " + Utf8({0xC9}) + "TUDE and " + Utf8({0x41C, 0x438, 0x440}) + " again");
-  const Terms expected = {{"plain", 0}, {"words", 1}, {Utf8({0xE9}) + "tude", 2}, {"and", 3}, {Utf8({0x43C, 0x438, 0x440}), 4},
-                          {"again", 5}};
+  const TokenStream stream =
+      AnalyzeWith({}, "Plain words " + Utf8({0xC9}) + "TUDE and " + Utf8({0x41C, 0x438, 0x440}) + " again");
+  const Terms expected = {
+      {"plain", 0}, {"words", 1}, {Utf8({0xE9}) + "tude", 2}, {"and", 3}, {Utf8({0x43C, 0x438, 0x440}), 4},
+      {"again", 5}};
   EXPECT_EQ(TermsOf(stream), expected);
 }
 
@@ -72,7 +74,8 @@ TEST(Analyzer, StopWordsKeepTheirPlaces) {
   // The same off the ASCII path.
   const std::string e = Utf8({0xE9});
   const Terms accented = {{e, 0}, {"plans", 1}, {e, 4}};
-  EXPECT_EQ(TermsOf(AnalyzeWith({StopWords::kEnglish33, "none", Marks::kKeep}, e + "\nPlans\nTO\nthe\n" + e)), accented);
+  EXPECT_EQ(TermsOf(AnalyzeWith({StopWords::kEnglish33, "none", Marks::kKeep}, e + "\nPlans\nTO\nthe\n" + e)),
+            accented);
 }
 
 TEST(Analyzer, StopWordsAreLuceneS33) {
@@ -92,7 +95,8 @@ TEST(Analyzer, StopWordsAreLuceneS33) {
     ASSERT_EQ(IsEnglishStopWord(word), set.count(word) == 1) << word;
   }
   // Compared after folding: full-width letters.
-  EXPECT_TRUE(AnalyzeWith({StopWords::kEnglish33, "none", Marks::kKeep}, Utf8({0xFF34, 0xFF48, 0xFF45})).tokens.empty());
+  EXPECT_TRUE(
+      AnalyzeWith({StopWords::kEnglish33, "none", Marks::kKeep}, Utf8({0xFF34, 0xFF48, 0xFF45})).tokens.empty());
 }
 
 TEST(Analyzer, EnglishStems) {
@@ -115,7 +119,8 @@ TEST(Analyzer, StemmedTermsDoNotDisturbEachOther) {
 }
 
 TEST(Analyzer, MarksRemoved) {
-  EXPECT_EQ(TermsOf(AnalyzeWith({StopWords::kNone, "none", Marks::kRemove}, Utf8({0xC9, 't', 0xE9}))), (Terms{{"ete", 0}}));
+  EXPECT_EQ(TermsOf(AnalyzeWith({StopWords::kNone, "none", Marks::kRemove}, Utf8({0xC9, 't', 0xE9}))),
+            (Terms{{"ete", 0}}));
 }
 
 TEST(Analyzer, AWordThatFoldsToNothingKeepsItsPlace) {
@@ -378,8 +383,8 @@ TEST(Utf8, EveryShortSequence) {
   const uint64_t seed = 99;
   SCOPED_TRACE("seed " + std::to_string(seed));
   Prng prng(seed);
-  constexpr unsigned char kEdges[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2,
-                                      0xDF, 0xE0, 0xE1, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5, 0xFF};
+  constexpr unsigned char kEdges[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1,
+                                      0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5, 0xFF};
   for (int round = 0; round < 200000; ++round) {
     std::string s(prng.Below(8), '\0');
     for (char& c : s) c = static_cast<char>(kEdges[prng.Below(sizeof kEdges)]);

@@ -30,9 +30,10 @@ Schema TestSchema() {
   Schema schema;
   schema.key = "id";
   schema.default_group = {"title", "body"};
-  schema.fields = {Named("id", FieldType::kKeyword), Named("title", FieldType::kText),   Named("tag", FieldType::kKeyword),
-                   Named("year", FieldType::kInt64), Named("price", FieldType::kDouble), Named("day", FieldType::kDate),
-                   Named("raw", FieldType::kBytes),  Named("body", FieldType::kText)};
+  schema.fields = {Named("id", FieldType::kKeyword),   Named("title", FieldType::kText),
+                   Named("tag", FieldType::kKeyword),  Named("year", FieldType::kInt64),
+                   Named("price", FieldType::kDouble), Named("day", FieldType::kDate),
+                   Named("raw", FieldType::kBytes),    Named("body", FieldType::kText)};
   return schema;
 }
 
@@ -44,7 +45,8 @@ std::unique_ptr<DocumentAnalyzer> Make(const Schema& schema) {
 
 std::vector<std::string> TermsOf(const TokenStream& stream) {
   std::vector<std::string> terms;
-  for (const Token& t : stream.tokens) terms.push_back(std::string(t.term(stream.bytes)) + "@" + std::to_string(t.position));
+  for (const Token& t : stream.tokens)
+    terms.push_back(std::string(t.term(stream.bytes)) + "@" + std::to_string(t.position));
   return terms;
 }
 
@@ -152,7 +154,8 @@ TEST(DocumentAnalyzer, RefusesAndNamesTheFault) {
       {[](Document* d) { d->values.clear(), d->Add("title", "x"); }, "\"id\": the document has no key"},
       {[](Document* d) { d->Add("id", "again"); }, "\"id\": a document has one key"},
       {[](Document* d) { d->values[0].value = std::string(); }, "\"id\": the key is empty"},
-      {[](Document* d) { d->values[0].value = std::string(1025, 'k'); }, "\"id\": the key has 1025 bytes; at most 1024"},
+      {[](Document* d) { d->values[0].value = std::string(1025, 'k'); },
+       "\"id\": the key has 1025 bytes; at most 1024"},
       {[](Document* d) { d->values[0].value = int64_t{1}; }, "\"id\": is keyword, the value is int64"},
       {[](Document* d) { d->Add("color", "red"); }, "unknown field \"color\""},
       {[](Document* d) { d->Add("\xFF", "red"); }, "its name is not valid UTF-8"},
@@ -317,8 +320,9 @@ TEST(DocumentCodec, SpecExample) {
   value.type = FieldType::kText;
   value.bytes = "\xC3\xA9";
   format::AppendValue(value, &bytes);
-  constexpr unsigned char kExpected[] = {0x00, 0x02, 0x02, 0x6B, 0x31, 0x02, 0x03, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
-                                         0x02, 0x03, 0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x01, 0x02, 0xC3, 0xA9};
+  constexpr unsigned char kExpected[] = {0x00, 0x02, 0x02, 0x6B, 0x31, 0x02, 0x03, 0xFF, 0xFF, 0xFF,
+                                         0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02, 0x03, 0x07, 0x00, 0x00,
+                                         0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x01, 0x02, 0xC3, 0xA9};
   EXPECT_EQ(AsString(bytes), std::string_view(reinterpret_cast<const char*>(kExpected), sizeof kExpected));
 }
 
@@ -336,19 +340,19 @@ bool Formed(std::initializer_list<unsigned> bytes) {
 }
 
 TEST(DocumentCodec, RulesOfTheSpec) {
-  EXPECT_TRUE(Formed({}));                               // D-3
+  EXPECT_TRUE(Formed({}));  // D-3
   EXPECT_TRUE(Formed({0, 1, 0}));
-  EXPECT_FALSE(Formed({1, 1, 0, 0, 1, 0}));              // D-1: descending
-  EXPECT_FALSE(Formed({0x80, 0x00, 1, 0}));              // D-2: field number too long
-  EXPECT_FALSE(Formed({0, 1, 0x80, 0x00}));              // D-2: size too long
-  EXPECT_FALSE(Formed({0, 0, 0}));                       // no such type
+  EXPECT_FALSE(Formed({1, 1, 0, 0, 1, 0}));  // D-1: descending
+  EXPECT_FALSE(Formed({0x80, 0x00, 1, 0}));  // D-2: field number too long
+  EXPECT_FALSE(Formed({0, 1, 0x80, 0x00}));  // D-2: size too long
+  EXPECT_FALSE(Formed({0, 0, 0}));           // no such type
   EXPECT_FALSE(Formed({0, 7, 0}));
-  EXPECT_FALSE(Formed({0}));                             // D-3: cut short
+  EXPECT_FALSE(Formed({0}));  // D-3: cut short
   EXPECT_FALSE(Formed({0, 1}));
   EXPECT_FALSE(Formed({0, 1, 1}));
   EXPECT_FALSE(Formed({0, 3, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_FALSE(Formed({0xE8, 0x07, 1, 0}));              // field 1000
-  EXPECT_TRUE(Formed({0xE7, 0x07, 1, 0}));               // field 999
+  EXPECT_FALSE(Formed({0xE8, 0x07, 1, 0}));                                                  // field 1000
+  EXPECT_TRUE(Formed({0xE7, 0x07, 1, 0}));                                                   // field 999
   EXPECT_FALSE(Formed({0, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01}));  // size 2^64 - 1
   EXPECT_FALSE(Formed({0, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F}));  // over 64 bits
 }
@@ -391,7 +395,8 @@ TEST(DocumentCodec, MalformedBytesAreRefusedOrHarmless) {
       bytes[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
       probe(bytes);
     }
-    for (size_t size = 0; size < good.size(); ++size) probe(ByteBuffer(good.begin(), good.begin() + static_cast<ptrdiff_t>(size)));
+    for (size_t size = 0; size < good.size(); ++size)
+      probe(ByteBuffer(good.begin(), good.begin() + static_cast<ptrdiff_t>(size)));
     if (HasFailure()) return;
   }
   EXPECT_GT(refused, 20000u);

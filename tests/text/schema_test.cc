@@ -50,16 +50,25 @@ TEST(SchemaValidate, RefusesAndNamesTheFault) {
       {[](Schema* s) { s->fields[3].name = std::string("a\0b", 3); }, "control character"},
       {[](Schema* s) { s->fields[3].name = "a\xC2\x85"; }, "control character"},
       {[](Schema* s) { s->fields[3].name = "a\x7F"; }, "control character"},
-      {[](Schema* s) { s->fields[3].name = "\xFF"; }, "not valid UTF-8"},
+      {[](Schema* s) { s->fields[3].name.push_back('\xFF'); }, "not valid UTF-8"},
       {[](Schema* s) { s->fields[3].name = "body"; }, "\"body\" occurs twice"},
       {[](Schema* s) { s->fields[3].type = static_cast<FieldType>(0); }, "\"year\": unknown type 0"},
       {[](Schema* s) { s->fields[3].type = static_cast<FieldType>(7); }, "unknown type 7"},
       {[](Schema* s) { s->fields[2].analyzer.stem = "klingon"; }, "unknown stemmer \"klingon\""},
       {[](Schema* s) { s->fields[2].analyzer.stop = static_cast<StopWords>(9); }, "unknown stop words"},
       {[](Schema* s) { s->fields[2].analyzer.marks = static_cast<Marks>(9); }, "unknown rule for marks"},
-      {[](Schema* s) { s->default_group = {"title", "summary"}; }, "unknown field \"summary\""},
-      {[](Schema* s) { s->default_group = {"title", "year"}; }, "\"year\" is not text"},
-      {[](Schema* s) { s->default_group = {"title", "title"}; }, "\"title\" occurs twice"},
+      {[](Schema* s) {
+         s->default_group = {"title", "summary"};
+       },
+       "unknown field \"summary\""},
+      {[](Schema* s) {
+         s->default_group = {"title", "year"};
+       },
+       "\"year\" is not text"},
+      {[](Schema* s) {
+         s->default_group = {"title", "title"};
+       },
+       "\"title\" occurs twice"},
       {[](Schema* s) { s->fields[2].analyzer = AnalyzerOptions::English(); }, "\"title\" and \"body\" differ"},
       {[](Schema* s) { s->fields[2].positions = false; }, "\"title\" and \"body\" differ"},
       {[](Schema* s) { s->key = "isbn"; }, "key: unknown field \"isbn\""},

@@ -16,8 +16,8 @@ struct Vocabulary {
   const char* algorithm;
   size_t words;
   // The lists are of Snowball 3; 2.2.0 (Debian 12) knows fewer exceptions. English: a list of single words (added,
-  // internal, interval, evening ...). German: the suffixes -et, -eln and -ae- are new there. Porter: "s" has an empty stem,
-  // where we keep the word.
+  // internal, interval, evening ...). German: the suffixes -et, -eln and -ae- are new there. Porter: "s" has an empty
+  // stem, where we keep the word.
   size_t different_max;
 };
 

@@ -121,8 +121,8 @@ TEST(AsciiWords, MasksAreThePortableOnes) {
 
 TEST(AsciiWords, OurChoices) {
   const std::string_view text = "user@example.com @home title:word ____ _x_ it's 3,141.59 a,b 1:2";
-  const std::vector<std::string> expected = {"user", "example.com", "home", "title", "word",     "_x_",
-                                             "it's", "3,141.59",    "a",    "b",     "1", "2"};
+  const std::vector<std::string> expected = {"user", "example.com", "home", "title", "word", "_x_",
+                                             "it's", "3,141.59",    "a",    "b",     "1",    "2"};
   EXPECT_EQ(Texts(text, AsciiWordsOf(text)), expected);
 }
 
@@ -137,7 +137,8 @@ TEST(IcuWords, OurChoicesHoldBesideOtherScripts) {
 TEST(IcuWords, KindsOfWords) {
   IcuWords icu;
   // Emoji and flags are no words; a keycap is a number; kana and ideographs are words.
-  const std::string text = Utf8({0x1F600, ' ', 0x1F1E9, 0x1F1EA, ' ', '1', 0xFE0F, 0x20E3, ' ', 0x30AB, 0x30CA, ' ', 0x732B});
+  const std::string text =
+      Utf8({0x1F600, ' ', 0x1F1E9, 0x1F1EA, ' ', '1', 0xFE0F, 0x20E3, ' ', 0x30AB, 0x30CA, ' ', 0x732B});
   const std::vector<std::string> expected = {Utf8({'1', 0xFE0F, 0x20E3}), Utf8({0x30AB, 0x30CA}), Utf8({0x732B})};
   EXPECT_EQ(Texts(text, IcuWordsOf(&icu, text)), expected);
 }
@@ -147,7 +148,8 @@ struct BreakCase {
   std::string text;
   std::vector<WordRange> segments;
   bool has_colon = false;
-  bool has_joined_pictograph = false;  // a joiner and a pictograph: ICU gives such a segment no status, whatever it begins with
+  bool has_joined_pictograph =
+      false;  // a joiner and a pictograph: ICU gives such a segment no status, whatever it begins with
 };
 
 BreakCase ParseBreakCase(std::string_view line) {
@@ -273,7 +275,8 @@ class FastPath : public testing::TestWithParam<Marks> {
 // Every character of the table (and around it), in every kind of neighbourhood.
 TEST_P(FastPath, EqualsIcuOnEveryCharacter) {
   const std::string left[] = {"", " ", "a", "1", "_", ".", Utf8({0xE9}), Utf8({0x2019}), Utf8({'a', 0x2019})};
-  const std::string right[] = {"", " ", "b", "2", ",", Utf8({0x2019}), Utf8({0x2019, 'b'}), Utf8({0x430}), Utf8({0x301})};
+  const std::string right[] = {"",           " ", "b", "2", ",", Utf8({0x2019}), Utf8({0x2019, 'b'}), Utf8({0x430}),
+                               Utf8({0x301})};
   for (uint32_t c = 0x80; c < 0x2400; ++c) {
     if (c == 0xA00) c = 0x1D00;  // scripts that are not in the table
     const std::string character = Utf8({c});
@@ -303,14 +306,65 @@ TEST_P(FastPath, EqualsIcuOnMixtures) {
   const uint64_t seed = 77;
   SCOPED_TRACE("seed " + std::to_string(seed));
   Prng prng(seed);
-  const std::vector<std::string> pieces = {
-      " ", " ", "  ", "a", "B", "1", "'", ".", ",", "_", ":", "@", "\n", "\r", "the", "Quick ", " and", "\"",
-      Utf8({0xE9}), Utf8({0xC9}), Utf8({0xDF}), Utf8({0x130}), Utf8({0x149}), Utf8({0x37A}), Utf8({0x41C}), Utf8({0x1EC7}),
-      Utf8({0x2019}), Utf8({0x2019}), Utf8({0xB7}), Utf8({0x387}), Utf8({0x201C}), Utf8({0x2014}), Utf8({0xAB}), Utf8({0xA9}),
-      Utf8({0xBD}), Utf8({0xB2}), Utf8({0x2139}), Utf8({0x627}), Utf8({0x660}), Utf8({0x5D0}), Utf8({0x301}), Utf8({0x200D}),
-      Utf8({0xAD}), Utf8({0x1F1E9}), Utf8({0x30AB}), Utf8({0x3042}), Utf8({0x732B}), Utf8({0xE01}), Utf8({0x2003}),
-      Utf8({0x1F600}), Utf8({0x2028}), Utf8({0x85}), Utf8({0xA0}), Utf8({0x203F}), Utf8({0x1F3FB}), Utf8({0xFE0F}),
-      Utf8({0xAC00}), Utf8({0x3164}), Utf8({0x915})};
+  const std::vector<std::string> pieces = {" ",
+                                           " ",
+                                           "  ",
+                                           "a",
+                                           "B",
+                                           "1",
+                                           "'",
+                                           ".",
+                                           ",",
+                                           "_",
+                                           ":",
+                                           "@",
+                                           "\n",
+                                           "\r",
+                                           "the",
+                                           "Quick ",
+                                           " and",
+                                           "\"",
+                                           Utf8({0xE9}),
+                                           Utf8({0xC9}),
+                                           Utf8({0xDF}),
+                                           Utf8({0x130}),
+                                           Utf8({0x149}),
+                                           Utf8({0x37A}),
+                                           Utf8({0x41C}),
+                                           Utf8({0x1EC7}),
+                                           Utf8({0x2019}),
+                                           Utf8({0x2019}),
+                                           Utf8({0xB7}),
+                                           Utf8({0x387}),
+                                           Utf8({0x201C}),
+                                           Utf8({0x2014}),
+                                           Utf8({0xAB}),
+                                           Utf8({0xA9}),
+                                           Utf8({0xBD}),
+                                           Utf8({0xB2}),
+                                           Utf8({0x2139}),
+                                           Utf8({0x627}),
+                                           Utf8({0x660}),
+                                           Utf8({0x5D0}),
+                                           Utf8({0x301}),
+                                           Utf8({0x200D}),
+                                           Utf8({0xAD}),
+                                           Utf8({0x1F1E9}),
+                                           Utf8({0x30AB}),
+                                           Utf8({0x3042}),
+                                           Utf8({0x732B}),
+                                           Utf8({0xE01}),
+                                           Utf8({0x2003}),
+                                           Utf8({0x1F600}),
+                                           Utf8({0x2028}),
+                                           Utf8({0x85}),
+                                           Utf8({0xA0}),
+                                           Utf8({0x203F}),
+                                           Utf8({0x1F3FB}),
+                                           Utf8({0xFE0F}),
+                                           Utf8({0xAC00}),
+                                           Utf8({0x3164}),
+                                           Utf8({0x915})};
   for (int round = 0; round < 60000; ++round) {
     std::string text;
     for (uint64_t n = prng.Below(14) + 1; n > 0; --n) text += pieces[prng.Below(pieces.size())];
@@ -349,7 +403,8 @@ TEST(SimpleCharacters, WhatIsSimple) {
   for (const uint32_t c : {0x61, 0x20, 0xE9, 0xDF, 0x3B1, 0x430, 0x561, 0x627, 0x1EC7, 0x201C, 0x2019, 0x2014, 0xA0})
     EXPECT_TRUE(simple(c)) << std::hex << c;
   // Marks, joiners, Hebrew, Arabic digits, Thai, kana, ideographs, emoji, line separator.
-  for (const uint32_t c : {0x301, 0x200D, 0xAD, 0x5D0, 0x660, 0xE01, 0x3042, 0x30AB, 0x732B, 0x1F600, 0x2028, 0x85, 0x37A})
+  for (const uint32_t c :
+       {0x301, 0x200D, 0xAD, 0x5D0, 0x660, 0xE01, 0x3042, 0x30AB, 0x732B, 0x1F600, 0x2028, 0x85, 0x37A})
     EXPECT_FALSE(simple(c)) << std::hex << c;
   EXPECT_EQ(table.RunEnd(Utf8({'a', 0xE9, 0x301, 'b'}), 0), 3u);
 }
@@ -358,7 +413,8 @@ TEST(SimpleCharacters, FoldedText) {
   const SimpleCharacters& table = SimpleCharacters::Of(Marks::kRemove);
   std::string out = "before ";
   table.AppendFolded(Utf8({'L', 0x2019, 0xC9, 't', 0xE9, 0x2019, ' ', 0x201C, 0xDF, 0x201D}), &out);
-  EXPECT_EQ(out, Utf8({'b', 'e', 'f', 'o', 'r', 'e', ' ', 'l', 0x2019, 'e', 't', 'e', '\n', ' ', '\n', 's', 's', '\n'}));
+  EXPECT_EQ(out,
+            Utf8({'b', 'e', 'f', 'o', 'r', 'e', ' ', 'l', 0x2019, 'e', 't', 'e', '\n', ' ', '\n', 's', 's', '\n'}));
 }
 
 }  // namespace

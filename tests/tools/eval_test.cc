@@ -51,8 +51,8 @@ TEST(EvalTest, CutsAtK) {
 
 TEST(EvalTest, DepthsOfRecallAndMap) {
   std::vector<std::string> ranking(1001, "x");
-  ranking[99].assign(1, 'a');     // rank 100: counts for recall
-  ranking[100].assign(1, 'b');    // rank 101: not for recall
+  ranking[99].assign(1, 'a');    // rank 100: counts for recall
+  ranking[100].assign(1, 'b');   // rank 101: not for recall
   ranking[1000].assign(1, 'c');  // rank 1,001: for nothing
   const QueryScores scores = ScoreRanking(ranking, kJudgments, 10);
   EXPECT_DOUBLE_EQ(scores.recall, 1.0 / 3);
@@ -81,7 +81,8 @@ TEST(EvalTest, MeanOverQueries) {
 }
 
 TEST(EvalTest, ReadsQueriesAndJudgments) {
-  const auto queries = ParseQueries("{\"id\":\"q1\",\"text\":\"a \\\"b\\\"\"}\r\n\n{\"text\":\"c\",\"id\":\"q2\"}", "q.jsonl");
+  const auto queries =
+      ParseQueries("{\"id\":\"q1\",\"text\":\"a \\\"b\\\"\"}\r\n\n{\"text\":\"c\",\"id\":\"q2\"}", "q.jsonl");
   ASSERT_TRUE(queries.ok()) << queries.status();
   ASSERT_EQ(queries->size(), 2u);
   EXPECT_EQ((*queries)[0].text, "a \"b\"");
@@ -98,17 +99,17 @@ TEST(EvalTest, BadFilesNameLineAndColumn) {
     return std::string(FromAbsl(status.message()));
   };
   EXPECT_EQ(message(ParseQueries("\n{\"id\":\"q\",}", "q").status()).substr(0, 23), "q:2:11: malformed JSON:");
-  EXPECT_EQ(message(ParseQueries("{\"id\":1,\"text\":\"t\"}", "q").status()), "q:1:1: a query is {\"id\":\"...\",\"text\":\"...\"}");
+  EXPECT_EQ(message(ParseQueries("{\"id\":1,\"text\":\"t\"}", "q").status()),
+            "q:1:1: a query is {\"id\":\"...\",\"text\":\"...\"}");
   EXPECT_EQ(message(ParseQueries("[]", "q").status()), "q:1:1: a query is {\"id\":\"...\",\"text\":\"...\"}");
   EXPECT_EQ(message(ParseQueries("{\"id\":\"q\",\"text\":\"t\"}\n{\"id\":\"q\",\"text\":\"t\"}", "q").status()),
             "q:2:1: query id q comes twice");
-  EXPECT_EQ(message(ParseQrels("h\nq\td\n", "r").status()), "r:2:1: a judgment is query-id TAB document-key TAB integer");
+  EXPECT_EQ(message(ParseQrels("h\nq\td\n", "r").status()),
+            "r:2:1: a judgment is query-id TAB document-key TAB integer");
   EXPECT_EQ(message(ParseQrels("h\nq\td\tx\n", "r").status()), "r:2:5: the relevance is not an integer");
 }
 
-TEST(EvalTest, RunLinesAreTrecs) {
-  EXPECT_EQ(RunLine("q1", "d 1", 3, 0.5), "q1 Q0 d_1 3 0.5 ashlar\n");
-}
+TEST(EvalTest, RunLinesAreTrecs) { EXPECT_EQ(RunLine("q1", "d 1", 3, 0.5), "q1 Q0 d_1 3 0.5 ashlar\n"); }
 
 }  // namespace
 }  // namespace ashlar::tools

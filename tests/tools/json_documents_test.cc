@@ -20,9 +20,10 @@ Schema TestSchema() {
   Schema schema;
   schema.key = "id";
   schema.default_group = {"title", "body"};
-  const std::pair<const char*, FieldType> fields[] = {
-      {"id", FieldType::kKeyword}, {"title", FieldType::kText}, {"body", FieldType::kText}, {"tag", FieldType::kKeyword},
-      {"n", FieldType::kInt64},    {"x", FieldType::kDouble},   {"when", FieldType::kDate}, {"raw", FieldType::kBytes}};
+  const std::pair<const char*, FieldType> fields[] = {{"id", FieldType::kKeyword}, {"title", FieldType::kText},
+                                                      {"body", FieldType::kText},  {"tag", FieldType::kKeyword},
+                                                      {"n", FieldType::kInt64},    {"x", FieldType::kDouble},
+                                                      {"when", FieldType::kDate},  {"raw", FieldType::kBytes}};
   for (const auto& [name, type] : fields) {
     schema.fields.emplace_back();
     schema.fields.back().name = name;
@@ -55,9 +56,9 @@ std::string ErrorOf(std::string_view line) {
 }
 
 TEST(JsonDocumentsTest, EveryTypeHasItsValue) {
-  const Outcome outcome = ParseLine(
-      R"({"id":"a","title":"Caf\u00e9 \"x\"","body":"","tag":[true,"b",null,false],"n":-9223372036854775808,)"
-      R"("x":1e3,"when":"2024-02-29","raw":"AAEC/w=="} )");
+  const Outcome outcome =
+      ParseLine(R"({"id":"a","title":"Caf\u00e9 \"x\"","body":"","tag":[true,"b",null,false],"n":-9223372036854775808,)"
+                R"("x":1e3,"when":"2024-02-29","raw":"AAEC/w=="} )");
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
   Document expected;
   expected.Add("id", std::string("a"))
@@ -114,7 +115,8 @@ TEST(JsonDocumentsTest, ErrorsNameTheColumn) {
   EXPECT_EQ(ErrorOf(R"({"id":"k","when":"2023-02-29"})"),
             "18: field 'when' takes a date like 2024-02-29 or 2024-02-29T12:00:00Z");
   EXPECT_EQ(ErrorOf(R"({"id":"k","raw":"not base64!"})"), "17: field 'raw' takes a string of base64");
-  EXPECT_EQ(ErrorOf(R"({"id":"k","title":"a","title":"b"})"), "23: field 'title' comes twice; several values are an array");
+  EXPECT_EQ(ErrorOf(R"({"id":"k","title":"a","title":"b"})"),
+            "23: field 'title' comes twice; several values are an array");
   EXPECT_EQ(ErrorOf(R"({"id":"k","colour":"red"})"), "11: unknown field 'colour'");
   EXPECT_EQ(ErrorOf(R"( [1])"), "2: a document is a JSON object");
   EXPECT_EQ(ErrorOf(R"({"title":"t"})"), "1: the document has no value in the key field 'id'");
@@ -160,9 +162,10 @@ TEST(JsonDocumentsTest, DatesReadAndWrite) {
   EXPECT_EQ(ParseDate("1969-12-31T23:59:59.999Z")->milliseconds, -1);
   EXPECT_EQ(ParseDate("2000-03-01T01:00:00.5+01:00")->milliseconds, 951868800500);
   EXPECT_EQ(ParseDate("2000-02-29T20:30:00.123456789-03:30")->milliseconds, 951868800123);
-  for (const char* bad : {"", "2024", "2024-13-01", "2024-00-10", "2024-04-31", "2024-01-01T", "2024-01-01T10:00:00",
-                          "2024-01-01T24:00:00Z", "2024-01-01T10:60:00Z", "2024-01-01T10:00:00.Z", "2024-01-01T10:00:00+1:00",
-                          "2024-01-01T10:00:00.1234567890Z", "2024-1-1", "20240101", "2024-01-01Z", "2024-01-01T10:00:00Zx"}) {
+  for (const char* bad :
+       {"", "2024", "2024-13-01", "2024-00-10", "2024-04-31", "2024-01-01T", "2024-01-01T10:00:00",
+        "2024-01-01T24:00:00Z", "2024-01-01T10:60:00Z", "2024-01-01T10:00:00.Z", "2024-01-01T10:00:00+1:00",
+        "2024-01-01T10:00:00.1234567890Z", "2024-1-1", "20240101", "2024-01-01Z", "2024-01-01T10:00:00Zx"}) {
     EXPECT_FALSE(ParseDate(bad).has_value()) << bad;
   }
   EXPECT_EQ(FormatDate({0}), "1970-01-01T00:00:00.000Z");
@@ -180,8 +183,13 @@ TEST(JsonDocumentsTest, DocumentsSurviveTheRoundTrip) {
   const uint64_t seed = 20240229;
   SCOPED_TRACE(seed);
   Prng prng(seed);
-  const std::vector<std::string> texts = {"",  "plain words", "quote \" backslash \\ slash /", std::string("nul \0 x", 7), "tab\tline\nreturn\r",
-                                          "\xE2\x82\xAC \xF0\x9F\x98\x80", "\x7f\x01"};
+  const std::vector<std::string> texts = {"",
+                                          "plain words",
+                                          "quote \" backslash \\ slash /",
+                                          std::string("nul \0 x", 7),
+                                          "tab\tline\nreturn\r",
+                                          "\xE2\x82\xAC \xF0\x9F\x98\x80",
+                                          "\x7f\x01"};
   for (int round = 0; round < 2000; ++round) {
     Document document;
     document.Add("id", std::to_string(round));

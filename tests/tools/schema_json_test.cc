@@ -110,7 +110,8 @@ TEST(SchemaInferenceTest, TheKey) {
 
 TEST(SchemaInferenceTest, WhatDoesNotGoTogether) {
   EXPECT_EQ(ErrorOf(Infer({R"({"a":{"b":1}})"}).status()), "1: field 'a' holds an object; no field type takes that");
-  EXPECT_EQ(ErrorOf(Infer({R"({"a":[[1]]})"}).status()), "1: field 'a' holds an array in an array; no field type takes that");
+  EXPECT_EQ(ErrorOf(Infer({R"({"a":[[1]]})"}).status()),
+            "1: field 'a' holds an array in an array; no field type takes that");
   EXPECT_EQ(ErrorOf(Infer({R"({"a":1})", R"({"a":"x"})"}).status()),
             "1: field 'a' holds values of different types: int64 and text");
   EXPECT_EQ(ErrorOf(Infer({R"({"a":9223372036854775808})"}).status()),

@@ -63,8 +63,10 @@ class Progress {
     if (!active_) return;
     const double seconds = Seconds(NowNs());
     const double megabytes = static_cast<double>(source_.bytes_read()) / 1e6;
-    std::fprintf(stderr, "%s%-70s\n", shown_ ? "\r" : "",
-                 absl::StrFormat("%s documents in %.1f s, %.1f MB/s", WithCommas(documents), seconds, megabytes / seconds).c_str());
+    std::fprintf(
+        stderr, "%s%-70s\n", shown_ ? "\r" : "",
+        absl::StrFormat("%s documents in %.1f s, %.1f MB/s", WithCommas(documents), seconds, megabytes / seconds)
+            .c_str());
   }
   // Before anything else is written to the terminal.
   void Clear() {
@@ -151,11 +153,13 @@ class Ingest {
 
   // Says what became of the documents around an error.
   absl::Status Fate(const absl::Status& status) const {
-    std::string fate = absl::StrCat(status.message(), " (", WithCommas(acknowledged_), " documents before it are stored");
+    std::string fate =
+        absl::StrCat(status.message(), " (", WithCommas(acknowledged_), " documents before it are stored");
     if (!batch_.empty()) absl::StrAppend(&fate, "; ", batch_.size(), " of its batch are not");
     fate += ")";
     absl::Status result(status.code(), fate);
-    status.ForEachPayload([&result](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
+    status.ForEachPayload(
+        [&result](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
     return result;
   }
 
@@ -234,7 +238,8 @@ class Ingest {
   uint64_t skipped_ = 0;
 };
 
-absl::StatusOr<std::unique_ptr<Store>> OpenOrCreate(const AddOptions& add, const Options& options, DocumentSource* source) {
+absl::StatusOr<std::unique_ptr<Store>> OpenOrCreate(const AddOptions& add, const Options& options,
+                                                    DocumentSource* source) {
   absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(add.directory, options);
   if (store.ok() || !add.create || store.status().code() != absl::StatusCode::kNotFound) return store;
   ASHLAR_ASSIGN_OR_RETURN(const AnalyzerOptions analyzer, AnalyzerByName(add.analyzer));
@@ -262,10 +267,12 @@ absl::Status RunAdd(const AddOptions& add, const Options& options) {
 
 void AddIngestCommand(Program* program) {
   auto add = std::make_shared<AddOptions>();
-  CLI::App* command = program->app.add_subcommand("add", "Add documents from JSON Lines, replacing those of the same key");
+  CLI::App* command =
+      program->app.add_subcommand("add", "Add documents from JSON Lines, replacing those of the same key");
   command->add_option("DIR", add->directory, "Directory of the store")->required();
   command->add_option("FILE", add->files, "JSON Lines files, plain or .gz; - or none is standard input");
-  command->add_flag("--create", add->create, "Make the store if it is not there, with a schema from the first 1,000 lines");
+  command->add_flag("--create", add->create,
+                    "Make the store if it is not there, with a schema from the first 1,000 lines");
   command->add_option("--analyzer", add->analyzer, "For fields made by --create and --add-fields: plain or english")
       ->check(CLI::IsMember({"plain", "english"}))
       ->capture_default_str();

@@ -1,5 +1,5 @@
-// The commands of `ashlar`, one file a group. Each Add function declares its commands on the parser; the one that the user
-// names leaves its work in Program::run, which main calls when the whole line has been read.
+// The commands of `ashlar`, one file a group. Each Add function declares its commands on the parser; the one that the
+// user names leaves its work in Program::run, which main calls when the whole line has been read.
 #ifndef ASHLAR_TOOLS_COMMANDS_COMMANDS_H_
 #define ASHLAR_TOOLS_COMMANDS_COMMANDS_H_
 

@@ -53,7 +53,8 @@ void PrintScores(const Evaluation& evaluation, const EvalArguments& arguments) {
     return;
   }
   Print(absl::StrFormat("queries     %u\nnDCG%-8s%.4f\nMAP         %.4f\nP%-11s%.4f\nrecall@100  %.4f\n",
-                        evaluation.query_count(), at, mean.ndcg, mean.average_precision, at, mean.precision, mean.recall));
+                        evaluation.query_count(), at, mean.ndcg, mean.average_precision, at, mean.precision,
+                        mean.recall));
 }
 
 absl::Status RunEval(const EvalArguments& arguments) {
@@ -63,7 +64,8 @@ absl::Status RunEval(const EvalArguments& arguments) {
   ASHLAR_ASSIGN_OR_RETURN(const Qrels qrels, ParseQrels(qrels_text, arguments.qrels));
   ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(arguments.directory));
   if (store->schema().key.empty()) {
-    return FailedPrecondition(absl::StrCat(arguments.directory, ": judgments name documents by key, and the store has none"));
+    return FailedPrecondition(
+        absl::StrCat(arguments.directory, ": judgments name documents by key, and the store has none"));
   }
   const Snapshot snapshot = store->TakeSnapshot();
   SearchOptions options = arguments.search;

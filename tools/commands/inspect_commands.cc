@@ -34,7 +34,8 @@ std::string StatJson(const Stats& stats) {
     entry["bytes"] = segment.bytes;
     json["segments"].push_back(std::move(entry));
   }
-  json["journal"] = {{"files", stats.journal_files}, {"bytes", stats.journal_bytes}, {"replay_bytes", stats.replay_bytes}};
+  json["journal"] = {
+      {"files", stats.journal_files}, {"bytes", stats.journal_bytes}, {"replay_bytes", stats.replay_bytes}};
   json["overlay"] = {{"documents", stats.overlay_documents}, {"bytes", stats.overlay_bytes}};
   json["open_mode"] = std::string(OpenModeName(stats.open_mode));
   json["state"] = std::string(StateName(stats.state));
@@ -59,8 +60,8 @@ std::string StatText(const Stats& stats) {
   }
   absl::StrAppend(&text, "journal    ", stats.journal_files, " files, ", WithCommas(stats.journal_bytes), " bytes, ",
                   WithCommas(stats.replay_bytes), " to replay\n");
-  absl::StrAppend(&text, "overlay    ", WithCommas(stats.overlay_documents), " documents, ", WithCommas(stats.overlay_bytes),
-                  " bytes\n");
+  absl::StrAppend(&text, "overlay    ", WithCommas(stats.overlay_documents), " documents, ",
+                  WithCommas(stats.overlay_bytes), " bytes\n");
   absl::StrAppend(&text, "open mode  ", ToAbsl(OpenModeName(stats.open_mode)), "\n");
   absl::StrAppend(&text, "state      ", ToAbsl(StateName(stats.state)), stats.state_cause.empty() ? "" : ": ",
                   stats.state_cause, "\n");
@@ -104,12 +105,6 @@ absl::Status RunCheck(const InspectArguments& arguments) {
   return DataLoss(arguments.path, "check", 0, absl::StrCat(damages, " findings of damage"));
 }
 
-absl::Status RunDump(const std::string& path) {
-  ASHLAR_ASSIGN_OR_RETURN(const std::string text, DumpFile(path));
-  Print(text);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void AddInspectCommands(Program* program) {
@@ -128,7 +123,7 @@ void AddInspectCommands(Program* program) {
   auto path = std::make_shared<std::string>();
   command = program->app.add_subcommand("dump", "Print a file of a store as text");
   command->add_option("FILE", *path, "A journal, segment, deaths or catalog file")->required();
-  command->callback([=] { program->run = [path] { return RunDump(*path); }; });
+  command->callback([=] { program->run = [path] { return DumpFile(*path, Print); }; });
 }
 
 }  // namespace ashlar::tools

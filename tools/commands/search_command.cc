@@ -90,7 +90,8 @@ std::string Excerpt(const StoredDocument& document, const std::string& key_field
   return text.substr(0, end) + "...";
 }
 
-absl::Status PrintText(const Store& store, const Snapshot& snapshot, const Answer& answer, const SearchArguments& arguments) {
+absl::Status PrintText(const Store& store, const Snapshot& snapshot, const Answer& answer,
+                       const SearchArguments& arguments) {
   const SearchResult& result = answer.result;
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<StoredDocument> documents, snapshot.Fetch(HandlesOf(result)));
   const Schema schema = store.schema();
@@ -99,9 +100,10 @@ absl::Status PrintText(const Store& store, const Snapshot& snapshot, const Answe
     Print(absl::StrFormat("%3u  %8.4f  %s  %s\n", arguments.options.offset + i + 1, result.hits[i].score, name,
                           Excerpt(documents[i], schema.key)));
   }
-  const std::string total = arguments.options.total == Total::kNone
-                                ? absl::StrCat(documents.size(), " hits")
-                                : absl::StrCat(result.total_is_exact ? "" : "at least ", WithCommas(result.total), " found");
+  const std::string total =
+      arguments.options.total == Total::kNone
+          ? absl::StrCat(documents.size(), " hits")
+          : absl::StrCat(result.total_is_exact ? "" : "at least ", WithCommas(result.total), " found");
   Print(absl::StrFormat("%s in %s documents, %.3f ms\n", total, WithCommas(snapshot.document_count()),
                         static_cast<double>(answer.took_us) / 1000));
   return absl::OkStatus();
@@ -121,7 +123,8 @@ void AddSearchCommand(Program* program) {
   auto arguments = std::make_shared<SearchArguments>();
   SearchOptions& options = arguments->options;
   CLI::App* command = program->app.add_subcommand(
-      "search", "Search: any of these words, +must, -not, field:word, word^2 (put -- before a query that begins with -)");
+      "search",
+      "Search: any of these words, +must, -not, field:word, word^2 (put -- before a query that begins with -)");
   command->add_option("DIR", arguments->directory, "Directory of the store")->required();
   command->add_option("QUERY", arguments->query, "Query")->required();
   command->add_option("-k", options.k, "Hits")->type_name("N")->capture_default_str();

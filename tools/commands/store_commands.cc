@@ -66,7 +66,8 @@ absl::Status RunDelete(const KeyOptions& options) {
     if (!result.existed[i]) absl::StrAppend(&missing, missing.empty() ? "" : ", ", names[i]);
   }
   if (missing.empty()) return absl::OkStatus();
-  return NotFound(absl::StrCat(options.directory, ": not found: ", missing, names.size() > 1 ? "; the others are deleted" : ""));
+  return NotFound(
+      absl::StrCat(options.directory, ": not found: ", missing, names.size() > 1 ? "; the others are deleted" : ""));
 }
 
 absl::Status RunFlush(const std::string& directory) {
@@ -86,12 +87,13 @@ void AddCreate(Program* program) {
   CLI::App* command = program->app.add_subcommand("create", "Make a new store");
   command->add_option("DIR", options->directory, "Directory of the store")->required();
   CLI::Option* schema = command->add_option("--schema", options->schema_file, "Schema as a JSON file");
-  CLI::Option* infer =
-      command->add_option("--infer", options->infer_file, "JSON Lines file whose first 1,000 lines make the schema; - is standard input");
+  CLI::Option* infer = command->add_option(
+      "--infer", options->infer_file, "JSON Lines file whose first 1,000 lines make the schema; - is standard input");
   command->add_option("--analyzer", options->analyzer, "With --infer: plain, or english (stop words and Porter stems)")
       ->check(CLI::IsMember({"plain", "english"}))
       ->needs(infer);
-  command->add_option("--key", options->key, "With --infer: the field that holds the key (id, if every document has it)")
+  command
+      ->add_option("--key", options->key, "With --infer: the field that holds the key (id, if every document has it)")
       ->needs(infer);
   schema->excludes(infer);
   command->callback([=] {

@@ -18,14 +18,13 @@ absl::Status RunExport(const std::string& directory) {
   ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(directory));
   absl::Status output;
   uint64_t documents = 0;
-  ASHLAR_RETURN_IF_ERROR(
-      store->TakeSnapshot().Scan(Snapshot::Order::kDocumentId, [&](const StoredDocument& document) {
-        Print(DocumentToJson(document.document));
-        Print("\n");
-        // A pipe whose reader has gone ends the work.
-        if (++documents % kBatchDocuments == 0) output = FinishOutput();
-        return output.ok();
-      }));
+  ASHLAR_RETURN_IF_ERROR(store->TakeSnapshot().Scan(Snapshot::Order::kDocumentId, [&](const StoredDocument& document) {
+    Print(DocumentToJson(document.document));
+    Print("\n");
+    // A pipe whose reader has gone ends the work.
+    if (++documents % kBatchDocuments == 0) output = FinishOutput();
+    return output.ok();
+  }));
   return output;
 }
 
@@ -53,12 +52,11 @@ absl::Status RunReindex(const std::string& directory, const std::string& out) {
     written = target->Write(batch).status();
     batch.Clear();
   };
-  ASHLAR_RETURN_IF_ERROR(
-      source->TakeSnapshot().Scan(Snapshot::Order::kDocumentId, [&](const StoredDocument& document) {
-        batch.Put(document.document);
-        if (batch.size() == kBatchDocuments) write();
-        return written.ok();
-      }));
+  ASHLAR_RETURN_IF_ERROR(source->TakeSnapshot().Scan(Snapshot::Order::kDocumentId, [&](const StoredDocument& document) {
+    batch.Put(document.document);
+    if (batch.size() == kBatchDocuments) write();
+    return written.ok();
+  }));
   if (written.ok() && !batch.empty()) write();
   ASHLAR_RETURN_IF_ERROR(written);
   ASHLAR_RETURN_IF_ERROR(target->Flush());
@@ -70,7 +68,8 @@ absl::Status RunReindex(const std::string& directory, const std::string& out) {
 void AddTransferCommands(Program* program) {
   auto directory = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();
-  CLI::App* command = program->app.add_subcommand("export", "Print all documents as JSON Lines, in the order of their last put");
+  CLI::App* command =
+      program->app.add_subcommand("export", "Print all documents as JSON Lines, in the order of their last put");
   command->add_option("DIR", *directory, "Directory of the store")->required();
   command->callback([=] { program->run = [directory] { return RunExport(*directory); }; });
 

@@ -1,0 +1,167 @@
+// The catalog over env::FileSystem, for stores in memory and on the simulated disk: one file a generation,
+// "catalog-<generation, 16 hex digits>.cat". A file gets that name by a rename after its bytes are synced, so a file that
+// has it is whole, and one that is not is damage; the newest name is the newest value. An empty file of generation 0 says
+// that a catalog was made and nothing was committed yet.
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+#include "src/catalog/implementations.h"
+
+namespace ashlar::catalog {
+namespace {
+
+constexpr std::string_view kNewName = "catalog-new.cat";
+constexpr std::string_view kPrefix = "catalog-";
+constexpr std::string_view kSuffix = ".cat";
+constexpr size_t kDigits = 16;
+constexpr size_t kGenerationsKept = 2;
+
+std::string NameOf(uint64_t generation) {
+  return absl::StrCat(ToAbsl(kPrefix), absl::Hex(generation, absl::kZeroPad16), ToAbsl(kSuffix));
+}
+
+std::optional<uint64_t> GenerationOf(std::string_view name) {
+  if (name.size() != kPrefix.size() + kDigits + kSuffix.size() || name.substr(0, kPrefix.size()) != kPrefix ||
+      name.substr(kPrefix.size() + kDigits) != kSuffix)
+    return std::nullopt;
+  uint64_t generation = 0;
+  for (const char c : name.substr(kPrefix.size(), kDigits)) {
+    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0) return std::nullopt;
+    generation = generation << 4 | static_cast<uint64_t>(digit);
+  }
+  return generation;
+}
+
+// Owns nothing but its directory's name. Threads: any; the mutex keeps a Read from listing while a Commit removes.
+class FileCatalog : public Catalog {
+ public:
+  FileCatalog(env::Env env, std::string directory, Access access)
+      : files_(*env.files), directory_(std::move(directory)), access_(access) {}
+
+  absl::Status Init();
+  absl::StatusOr<format::CatalogValue> Read() override;
+  absl::Status Commit(const format::CatalogValue& value) override;
+  absl::StatusOr<std::vector<std::string>> Check() override;
+
+ private:
+  std::string PathOf(std::string_view name) const { return env::JoinPath(directory_, name); }
+  // Ascending.
+  absl::StatusOr<std::vector<uint64_t>> Generations();
+  absl::StatusOr<format::CatalogValue> ReadGeneration(uint64_t generation);
+  absl::Status WriteFile(const std::string& path, ByteSpan bytes);
+  absl::Status Publish(const std::string& from, uint64_t generation);
+  void RemoveOld(const std::vector<uint64_t>& generations);
+
+  env::FileSystem& files_;
+  const std::string directory_;
+  const Access access_;
+  std::mutex mutex_;
+  bool unknown_ = false;  // a commit failed half-way
+};
+
+absl::StatusOr<std::vector<uint64_t>> FileCatalog::Generations() {
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, files_.List(directory_));
+  std::vector<uint64_t> generations;
+  for (const env::FileSystem::DirectoryEntry& entry : entries) {
+    const std::optional<uint64_t> generation = GenerationOf(entry.name);
+    if (entry.is_file && generation.has_value()) generations.push_back(*generation);
+  }
+  std::sort(generations.begin(), generations.end());
+  return generations;
+}
+
+absl::Status FileCatalog::Init() {
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint64_t> generations, Generations());
+  if (!generations.empty()) return absl::OkStatus();
+  if (access_ != Access::kCreate) return NotFound(absl::StrCat(directory_, ": there is no catalog"));
+  ASHLAR_RETURN_IF_ERROR(WriteFile(PathOf(kNewName), {}));
+  return Publish(PathOf(kNewName), 0);
+}
+
+absl::Status FileCatalog::WriteFile(const std::string& path, ByteSpan bytes) {
+  if (const absl::Status status = files_.Remove(path); !status.ok() && !absl::IsNotFound(status)) return status;
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, files_.CreateFile(path));
+  ASHLAR_RETURN_IF_ERROR(file->Append(bytes));
+  ASHLAR_RETURN_IF_ERROR(file->Sync());
+  return file->Close();
+}
+
+absl::Status FileCatalog::Publish(const std::string& from, uint64_t generation) {
+  ASHLAR_RETURN_IF_ERROR(files_.Rename(from, PathOf(NameOf(generation))));
+  const absl::Status status = files_.SyncDirectory(directory_);
+  if (status.ok()) return status;
+  // The name may be durable or not, so not even "no space" may be tried again.
+  unknown_ = true;
+  return absl::IsResourceExhausted(status) ? Internal(FromAbsl(status.message())) : status;
+}
+
+void FileCatalog::RemoveOld(const std::vector<uint64_t>& generations) {
+  // The caller's new generation is not in the list. A name that stays is removed by the next commit.
+  for (size_t i = 0; i + (kGenerationsKept - 1) < generations.size(); ++i)
+    files_.Remove(PathOf(NameOf(generations[i]))).IgnoreError();
+}
+
+absl::StatusOr<format::CatalogValue> FileCatalog::ReadGeneration(uint64_t generation) {
+  const std::string path = PathOf(NameOf(generation));
+  ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, env::ReadFile(files_, path));
+  ASHLAR_ASSIGN_OR_RETURN(format::CatalogValue value, format::DecodeCatalogValue(bytes, path));
+  if (value.generation != generation) return DataLoss(path, "catalog value", 64, "has another generation's name");
+  return value;
+}
+
+absl::StatusOr<format::CatalogValue> FileCatalog::Read() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint64_t> generations, Generations());
+  if (generations.empty()) return DataLoss(directory_, "catalog", 0, "the catalog is gone");
+  if (generations.back() == 0) return NotFound(absl::StrCat(directory_, ": nothing was committed yet"));
+  return ReadGeneration(generations.back());
+}
+
+absl::Status FileCatalog::Commit(const format::CatalogValue& value) {
+  if (access_ == Access::kRead) return FailedPrecondition("the catalog is open for reading only");
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (unknown_) return FailedPrecondition("the last commit's fate is unknown; reopen the store");
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint64_t> generations, Generations());
+  if (generations.empty()) return DataLoss(directory_, "catalog", 0, "the catalog is gone");
+  if (value.generation != generations.back() + 1)
+    return FailedPrecondition(absl::StrCat("generation ", value.generation, " does not follow ", generations.back()));
+  const std::string path = PathOf(kNewName);
+  ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, EncodeForCommit(value, path));
+  if (const absl::Status status = WriteFile(path, bytes); !status.ok()) {
+    // Nothing has its final name, so the old value stands. A failed sync is final all the same.
+    unknown_ = !absl::IsResourceExhausted(status);
+    files_.Remove(path).IgnoreError();
+    return status;
+  }
+  ASHLAR_RETURN_IF_ERROR(Publish(path, value.generation));
+  RemoveOld(generations);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> FileCatalog::Check() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint64_t> generations, Generations());
+  std::vector<std::string> findings;
+  for (const uint64_t generation : generations) {
+    if (generation == 0) continue;
+    const absl::Status status = ReadGeneration(generation).status();
+    if (!status.ok()) findings.emplace_back(FromAbsl(status.message()));
+  }
+  return findings;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Catalog>> OpenFileCatalog(env::Env env, const std::string& directory, Access access) {
+  auto catalog = std::make_unique<FileCatalog>(env, directory, access);
+  ASHLAR_RETURN_IF_ERROR(catalog->Init());
+  return std::unique_ptr<Catalog>(std::move(catalog));
+}
+
+bool IsFileCatalogFile(std::string_view name) { return name == kNewName || GenerationOf(name).has_value(); }
+
+}  // namespace ashlar::catalog

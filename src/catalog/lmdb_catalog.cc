@@ -1,0 +1,208 @@
+// The catalog in LMDB: "catalog.lmdb", one transaction a generation, key = generation (8 bytes, big-endian), value = the
+// framed bytes of format/catalog_value.h. The transaction's id is the generation, so a meta page that lies about its age is noticed
+// (lmdb_walker.h). The file is made under another name and renamed when it is durable: one with the final name is never empty.
+#include <lmdb.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+#include "src/catalog/implementations.h"
+#include "src/catalog/lmdb_environment.h"
+#include "src/catalog/lmdb_walker.h"
+
+namespace ashlar::catalog {
+namespace {
+
+constexpr std::string_view kFileName = "catalog.lmdb";
+constexpr std::string_view kLockName = "catalog.lmdb-lock";
+constexpr std::string_view kNewName = "catalog-new.lmdb";
+constexpr uint64_t kGenerationsKept = 2;
+constexpr size_t kLockFileBytes = 8192;  // room for LMDB's 126 readers
+
+using Key = std::array<std::byte, 8>;
+
+Key KeyOf(uint64_t generation) {
+  Key key;
+  StoreU64(key.data(), __builtin_bswap64(generation));
+  return key;
+}
+
+MDB_val ValOf(ByteSpan bytes) { return {bytes.size(), const_cast<std::byte*>(bytes.data())}; }
+
+std::string SourceOf(const std::string& path, uint64_t generation) {
+  return absl::StrCat(path, " generation ", generation);
+}
+
+absl::StatusOr<LmdbContent> WalkFile(env::FileSystem& files, const std::string& path) {
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, files.OpenForRead(path));
+  return WalkLmdb(*file, path);
+}
+
+absl::StatusOr<format::CatalogValue> DecodeEntry(const std::string& path, uint64_t generation, ByteSpan bytes) {
+  ASHLAR_ASSIGN_OR_RETURN(format::CatalogValue value, format::DecodeCatalogValue(bytes, SourceOf(path, generation)));
+  if (value.generation != generation)
+    return DataLoss(path, "catalog value", 0, absl::StrCat("generation ", value.generation, " has key ", generation));
+  return value;
+}
+
+// Owns a share of the process's environment. Without one (`share` is null) it reads by walking: where the lock file cannot be
+// written LMDB would read without a lock, and a writer that may write could overwrite the pages under it.
+class LmdbCatalog : public Catalog {
+ public:
+  LmdbCatalog(env::Env env, std::string path, std::unique_ptr<LmdbEnvironment::Share> share, bool writable)
+      : files_(*env.files), path_(std::move(path)), share_(std::move(share)), writable_(writable) {}
+
+  absl::StatusOr<format::CatalogValue> Read() override;
+  absl::Status Commit(const format::CatalogValue& value) override;
+  absl::StatusOr<std::vector<std::string>> Check() override;
+
+ private:
+  // The newest generation's key and bytes; false if there is none.
+  absl::StatusOr<bool> Newest(MDB_txn* txn, MDB_dbi dbi, uint64_t* generation, ByteBuffer* bytes) const;
+  absl::Status Put(MDB_txn* txn, MDB_dbi dbi, uint64_t generation, ByteSpan bytes) const;
+
+  env::FileSystem& files_;
+  const std::string path_;
+  const std::unique_ptr<LmdbEnvironment::Share> share_;
+  const bool writable_;
+};
+
+absl::StatusOr<bool> LmdbCatalog::Newest(MDB_txn* txn, MDB_dbi dbi, uint64_t* generation, ByteBuffer* bytes) const {
+  MDB_cursor* cursor = nullptr;
+  int code = mdb_cursor_open(txn, dbi, &cursor);
+  if (code != 0) return LmdbError(code, "mdb_cursor_open", path_);
+  MDB_val key{}, value{};
+  code = mdb_cursor_get(cursor, &key, &value, MDB_LAST);
+  mdb_cursor_close(cursor);
+  if (code == MDB_NOTFOUND) return false;
+  if (code != 0) return LmdbError(code, "mdb_cursor_get", path_);
+  if (key.mv_size != sizeof(Key)) return DataLoss(path_, "lmdb main tree", 0, "wrong key size");
+  *generation = __builtin_bswap64(LoadU64(static_cast<const std::byte*>(key.mv_data)));
+  if (bytes != nullptr) {
+    const auto* data = static_cast<const std::byte*>(value.mv_data);
+    bytes->assign(data, data + value.mv_size);
+  }
+  return true;
+}
+
+absl::StatusOr<format::CatalogValue> LmdbCatalog::Read() {
+  uint64_t generation = 0;
+  ByteBuffer bytes;
+  bool found = false;
+  if (share_ == nullptr) {
+    ASHLAR_ASSIGN_OR_RETURN(LmdbContent content, WalkFile(files_, path_));
+    found = !content.entries.empty();
+    if (found) {
+      generation = content.entries.back().generation;
+      bytes = std::move(content.entries.back().value);
+    }
+  } else {
+    ASHLAR_RETURN_IF_ERROR((*share_)->Transact(false, [&](MDB_txn* txn, MDB_dbi dbi) -> absl::Status {
+      ASHLAR_ASSIGN_OR_RETURN(found, Newest(txn, dbi, &generation, &bytes));
+      if (mdb_txn_id(txn) != (found ? generation : 0))
+        return DataLoss(path_, "lmdb meta", 0, absl::StrCat("transaction ", mdb_txn_id(txn), " holds generation ",
+                                                            found ? generation : 0));
+      return absl::OkStatus();
+    }));
+  }
+  if (!found) return NotFound(absl::StrCat(path_, ": nothing was committed yet"));
+  return DecodeEntry(path_, generation, bytes);
+}
+
+absl::Status LmdbCatalog::Put(MDB_txn* txn, MDB_dbi dbi, uint64_t generation, ByteSpan bytes) const {
+  const Key key_bytes = KeyOf(generation);
+  MDB_val key = ValOf(key_bytes), value = ValOf(bytes);
+  int code = mdb_put(txn, dbi, &key, &value, MDB_NOOVERWRITE);
+  if (code != 0) return LmdbError(code, "mdb_put", path_);
+  if (generation <= kGenerationsKept) return absl::OkStatus();
+  const Key old_bytes = KeyOf(generation - kGenerationsKept);
+  MDB_val old = ValOf(old_bytes);
+  code = mdb_del(txn, dbi, &old, nullptr);
+  return code == 0 || code == MDB_NOTFOUND ? absl::OkStatus() : LmdbError(code, "mdb_del", path_);
+}
+
+absl::Status LmdbCatalog::Commit(const format::CatalogValue& value) {
+  if (!writable_) return FailedPrecondition(absl::StrCat(path_, ": open for reading only"));
+  ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, EncodeForCommit(value, SourceOf(path_, value.generation)));
+  return (*share_)->Transact(true, [&](MDB_txn* txn, MDB_dbi dbi) -> absl::Status {
+    uint64_t newest = 0;
+    ASHLAR_ASSIGN_OR_RETURN(const bool found, Newest(txn, dbi, &newest, nullptr));
+    if (value.generation != (found ? newest : 0) + 1)
+      return FailedPrecondition(absl::StrCat(path_, ": generation ", value.generation, " does not follow ", newest));
+    if (mdb_txn_id(txn) != value.generation)
+      return DataLoss(path_, "lmdb meta", 0, absl::StrCat("transaction ", mdb_txn_id(txn), " for generation ",
+                                                          value.generation));
+    return Put(txn, dbi, value.generation, bytes);
+  });
+}
+
+absl::StatusOr<std::vector<std::string>> LmdbCatalog::Check() {
+  std::vector<std::string> findings;
+  const absl::StatusOr<LmdbContent> content = WalkFile(files_, path_);
+  if (!content.ok()) {
+    if (!absl::IsDataLoss(content.status())) return content.status();
+    findings.emplace_back(FromAbsl(content.status().message()));
+    return findings;
+  }
+  for (const LmdbEntry& entry : content->entries) {
+    const absl::Status status = DecodeEntry(path_, entry.generation, entry.value).status();
+    if (!status.ok())
+      findings.push_back(absl::StrCat(path_, ": value at offset ", entry.offset, ": ", status.message()));
+  }
+  return findings;
+}
+
+// ---- Opening.
+
+absl::Status CreateFiles(env::Env env, const std::string& directory) {
+  env::FileSystem& files = *env.files;
+  const std::string made = env::JoinPath(directory, kNewName);
+  const std::string lock = env::JoinPath(directory, kLockName);
+  if (const absl::Status status = files.Remove(made); !status.ok() && !absl::IsNotFound(status)) return status;
+  ASHLAR_ASSIGN_OR_RETURN(const bool has_lock, files.Exists(lock));
+  if (!has_lock) {
+    // Written, not left to LMDB, which maps a sparse file: a full disk would then be a signal.
+    ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, files.CreateFile(lock));
+    ASHLAR_RETURN_IF_ERROR(file->WriteAt(0, ByteBuffer(kLockFileBytes)));
+  }
+  ASHLAR_RETURN_IF_ERROR(LmdbEnvironment::CreateFile(files.NativePath(made)));
+  {
+    ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, files.OpenForWrite(made));
+    ASHLAR_RETURN_IF_ERROR(file->Sync());
+  }
+  ASHLAR_RETURN_IF_ERROR(files.Rename(made, env::JoinPath(directory, kFileName)));
+  return files.SyncDirectory(directory);
+}
+
+// Whether this process may write LMDB's reader table.
+bool MayLock(env::FileSystem& files, const std::string& directory) {
+  const std::string lock = files.NativePath(env::JoinPath(directory, kLockName));
+  if (::access(lock.c_str(), R_OK | W_OK) == 0) return true;
+  return errno == ENOENT && ::access(files.NativePath(directory).c_str(), W_OK | X_OK) == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Catalog>> OpenLmdbCatalog(env::Env env, const std::string& directory, Access access) {
+  const std::string path = env::JoinPath(directory, kFileName);
+  ASHLAR_ASSIGN_OR_RETURN(const bool exists, env.files->Exists(path));
+  if (!exists) {
+    if (access != Access::kCreate) return NotFound(absl::StrCat(directory, ": there is no catalog"));
+    ASHLAR_RETURN_IF_ERROR(CreateFiles(env, directory));
+  }
+  ASHLAR_RETURN_IF_ERROR(WalkFile(*env.files, path).status());
+  const bool writable = access != Access::kRead;
+  std::unique_ptr<LmdbEnvironment::Share> share;
+  if (writable || MayLock(*env.files, directory)) {
+    ASHLAR_ASSIGN_OR_RETURN(share, LmdbEnvironment::Acquire(env.files->NativePath(path), writable));
+  }
+  return std::unique_ptr<Catalog>(std::make_unique<LmdbCatalog>(env, path, std::move(share), writable));
+}
+
+bool IsLmdbCatalogFile(std::string_view name) { return name == kFileName || name == kLockName || name == kNewName; }
+
+}  // namespace ashlar::catalog

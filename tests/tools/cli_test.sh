@@ -1,0 +1,228 @@
+#!/usr/bin/env bash
+# The whole command line, from making a store to reindexing it.
+# usage: cli_test.sh ASHLAR
+set -uo pipefail
+ashlar=$1
+# shellcheck source=tests/tools/tap.sh
+. "$(dirname "$0")/tap.sh"
+cd "$work" || exit 1
+
+cat >books.jsonl <<'JSON'
+{"id":"a","title":"Ashlar","body":"a squared stone laid without gaps","year":1850,"old":true,"rating":4}
+{"id":"b","title":"Rubble","body":"rough stone of any shape","year":-20,"old":false,"rating":2.5}
+
+{"id":"c","title":"Brick","body":"baked clay","year":null,"tags":["red","cheap"]}
+JSON
+gzip -k books.jsonl
+
+# --- help and usage ---
+exits "--help" 0 "$ashlar" --help
+says "help names the commands" reindex
+exits "--version" 0 "$ashlar" --version
+prints "the version" "ashlar 0.1.0"
+exits "no command" 2 "$ashlar"
+exits "an unknown command" 2 "$ashlar" serve
+exits "an unknown option" 2 "$ashlar" search s q --fuzzy
+exits "a missing argument" 2 "$ashlar" search s
+exits "a number that is none" 2 "$ashlar" search s q -k ten
+exits "an unknown durability" 2 "$ashlar" add s books.jsonl --durability maybe
+exits "an interval without a number" 2 "$ashlar" add s books.jsonl --durability interval:x
+exits "create wants a schema" 2 "$ashlar" create s
+exits "create wants one schema" 2 "$ashlar" create s --schema a --infer b
+exits "get wants a key" 2 "$ashlar" get s
+exits "an unknown traversal" 2 "$ashlar" search s q --traversal magic
+for command in create add get delete flush merge search eval stat check dump export reindex; do
+  exits "$command --help" 0 "$ashlar" "$command" --help
+done
+exits "usage errors make no store" 1 test -e s
+
+# --- create ---
+exits "create from a sample" 0 "$ashlar" create s --infer books.jsonl
+silent "create says nothing"
+exits "create again" 1 "$ashlar" create s --infer books.jsonl
+says "create again says why" s
+cat >schema.json <<'JSON'
+{"key":"id","default_group":["title","body"],"fields":[{"name":"id","type":"keyword"},
+ {"name":"title","type":"text"},{"name":"body","type":"text"},{"name":"at","type":"date"},{"name":"raw","type":"bytes"}]}
+JSON
+exits "create from a schema file" 0 "$ashlar" create s2 --schema schema.json
+fed "add to it" 0 '{"id":"x","title":"t","at":"2024-02-29T12:00:00+01:00","raw":"AAEC"}' "$ashlar" add s2
+exits "get it back" 0 "$ashlar" get s2 x
+prints "dates and bytes" '{"id":"x","title":"t","at":"2024-02-29T11:00:00.000Z","raw":"AAEC"}'
+exits "a schema file that is not there" 1 "$ashlar" create s3 --schema nobody.json
+
+# --- add, get, stat ---
+exits "stat of an empty store" 0 "$ashlar" stat s --json
+json "an empty store" 'j["documents"] == 0 and j["segments"] == [] and j["state"] == "healthy"'
+exits "add" 0 "$ashlar" add s books.jsonl
+silent "add says nothing when piped"
+exits "get" 0 "$ashlar" get s a
+prints "a document" '{"id":"a","title":"Ashlar","body":"a squared stone laid without gaps","year":1850,"old":"true","rating":4.0}'
+exits "get with several values" 0 "$ashlar" get s c
+prints "an array" '{"id":"c","title":"Brick","body":"baked clay","tags":["red","cheap"]}'
+exits "get what is not there" 1 "$ashlar" get s nobody
+says "get says what is missing" nobody
+exits "stat" 0 "$ashlar" stat s --json
+json "the members of stat" 'list(j) == ["documents","deleted","segments","journal","overlay","open_mode","state","counters"]'
+json "three documents" 'j["documents"] == 3 and j["deleted"] == 0 and j["open_mode"] == "mapped"'
+json "journal and overlay" 'set(j["journal"]) == {"files","bytes","replay_bytes"} and set(j["overlay"]) == {"documents","bytes"}'
+exits "stat for people" 0 "$ashlar" stat s
+says "stat for people says it" "documents  3"
+exits "add the same again" 0 "$ashlar" add s books.jsonl.gz
+exits "stat after that" 0 "$ashlar" stat s --json
+json "still three" 'j["documents"] == 3'
+fed "add from standard input" 0 '{"id":"d","title":"Slate","body":"stone for roofs"}' "$ashlar" add s -
+fed "add from standard input, acknowledged" 0 '{"id":"e","title":"Chalk"}
+{"id":"f","title":"Flint"}
+{"id":"g","title":"Gravel"}' "$ashlar" add s --acks --batch 2
+says "first batch" "acked 2 "
+says "second batch" "acked 3 "
+[ "$(wc -l <out)" = 2 ] && result "two acknowledgements" 0 || result "two acknowledgements" 1
+for durability in interval interval:5 os off; do
+  fed "durability $durability" 0 "{\"id\":\"dur\",\"title\":\"$durability\"}" "$ashlar" add s --durability $durability
+  exits "read after $durability" 0 "$ashlar" get s dur
+  says "the value of $durability" "$durability"
+done
+fed "the last of a batch wins" 0 '{"id":"h","title":"one"}
+{"id":"h","title":"two"}' "$ashlar" add s
+exits "get the last" 0 "$ashlar" get s h
+says "the last value" two
+exits "--key of a store" 0 "$ashlar" add s books.jsonl --key id
+exits "--key that is another" 1 "$ashlar" add s books.jsonl --key title
+exits "several files" 0 "$ashlar" add s books.jsonl books.jsonl.gz books.jsonl --batch 2
+exits "a file that is not there" 1 "$ashlar" add s books.jsonl nobody.jsonl
+says "which file" nobody.jsonl
+
+# --- add --create, --add-fields ---
+exits "add --create" 0 "$ashlar" add made books.jsonl.gz --create --analyzer english
+exits "stemmed search" 0 "$ashlar" search made stones --json
+json "stems" 'sorted(h["key"] for h in j["hits"]) == ["a", "b"]'
+exits "a removed word" 0 "$ashlar" search made the --json
+json "no hits" 'j["hits"] == [] and j["total"] == 0'
+exits "add without --create" 1 "$ashlar" add nothere books.jsonl
+exits "nothing was made" 1 test -e nothere
+fed "a new field" 1 '{"id":"n","colour":"grey stone"}' "$ashlar" add made
+fed "--add-fields" 0 '{"id":"n","colour":"grey stone","weight":3}
+{"id":"o","colour":"red","weight":4}' "$ashlar" add made --add-fields --analyzer english
+exits "search in the new field" 0 "$ashlar" search made colour:grey --json
+json "found in the new field" '[h["key"] for h in j["hits"]] == ["n"]'
+exits "the group stays" 0 "$ashlar" search made grey --json
+json "not in the group" 'j["hits"] == []'
+fed "another key field" 0 '{"url":"u1","text":"words"}' "$ashlar" add keyed --create --key url
+exits "get by that key" 0 "$ashlar" get keyed u1
+fed "no key field" 0 '{"text":"words"}
+{"text":"more words"}' "$ashlar" add keyless --create
+exits "search a keyless store" 0 "$ashlar" search keyless more --json
+json "keyless hit" 'j["hits"][0]["key"] == "" and j["hits"][0]["id"] > 0'
+id=$(python3 -c 'import json; print(json.load(open("out"))["hits"][0]["id"])')
+exits "get --id" 0 "$ashlar" get keyless --id "$id"
+prints "the document of the id" '{"text":"more words"}'
+exits "delete --id" 0 "$ashlar" delete keyless --id "$id"
+exits "get --id after that" 1 "$ashlar" get keyless --id "$id"
+
+# --- search ---
+exits "search --json" 0 "$ashlar" search s stone --json
+json "its members" 'list(j) == ["hits","total","total_is_exact","took_us","snapshot"]'
+json "members of a hit" 'all(list(h) == ["key","score","id"] for h in j["hits"])'
+json "members of the snapshot" 'list(j["snapshot"]) == ["documents","segments","overlay_documents"]'
+json "what is found" 'sorted(h["key"] for h in j["hits"]) == ["a","b","d"] and j["total"] == 3 and j["total_is_exact"]'
+json "scores fall" '[h["score"] for h in j["hits"]] == sorted((h["score"] for h in j["hits"]), reverse=True)'
+cp out all.json
+for options in "--open array" "--traversal exhaustive" "--traversal daat" "--fields title,body" "--fields body,title"; do
+  # shellcheck disable=SC2086
+  exits "search $options" 0 "$ashlar" search s stone --json $options
+  json "the same hits with $options" 'j["hits"] == json.load(open("all.json"))["hits"]'
+done
+exits "search -k --offset" 0 "$ashlar" search s stone -k 1 --offset 1 --json
+json "the second hit" 'j["hits"] == json.load(open("all.json"))["hits"][1:2] and j["total"] == 3'
+exits "search must and not" 0 "$ashlar" search s '+stone -rough' --json
+json "without b" 'sorted(h["key"] for h in j["hits"]) == ["a","d"]'
+exits "search in a field" 0 "$ashlar" search s 'title:brick' --json
+json "found in the title" '[h["key"] for h in j["hits"]] == ["c"]'
+exits "search a keyword" 0 "$ashlar" search s '+old:true' --json
+json "found by keyword" '[h["key"] for h in j["hits"]] == ["a"]'
+exits "search --k1 --b" 0 "$ashlar" search s stone --k1 0.9 --b 0.4 --json
+json "other scores" 'j["hits"][0]["score"] != json.load(open("all.json"))["hits"][0]["score"]'
+exits "search --total none" 0 "$ashlar" search s stone --total none --json
+exits "search --total bound" 0 "$ashlar" search s stone --total bound --json
+exits "search for people" 0 "$ashlar" search s 'squared stone'
+says "the best hit" "a squared stone laid"
+says "the summary" "3 found"
+exits "search after --" 1 "$ashlar" search s -- -stone
+exits "no hit" 0 "$ashlar" search s zebra
+says "none found" "0 found"
+
+# --- flush, merge, delete ---
+exits "flush" 0 "$ashlar" flush s
+exits "search after flush" 0 "$ashlar" search s stone --json
+json "the same after flush" 'j["hits"] == json.load(open("all.json"))["hits"] and j["snapshot"]["overlay_documents"] == 0'
+fed "more" 0 '{"id":"y","title":"Yard","body":"paved with stone"}' "$ashlar" add s
+exits "flush more" 0 "$ashlar" flush s
+exits "merge --to 1" 0 "$ashlar" merge s --to 1
+exits "stat after merge" 0 "$ashlar" stat s --json
+json "one segment" 'len(j["segments"]) == 1 and j["deleted"] == 0 and j["segments"][0]["bytes"]'
+exits "merge --to 0" 2 "$ashlar" merge s --to 0
+exits "delete" 0 "$ashlar" delete s y g
+silent "delete says nothing"
+exits "get what is deleted" 1 "$ashlar" get s y
+exits "search after delete" 0 "$ashlar" search s stone --json
+json "scores as if it had never been" '[h["key"] for h in j["hits"]] == [h["key"] for h in json.load(open("all.json"))["hits"]]'
+exits "delete what is partly there" 1 "$ashlar" delete s f nobody
+says "delete says what was missing" nobody
+exits "the other one is deleted" 1 "$ashlar" get s f
+
+# --- eval ---
+printf '%s\n' '{"id":"q1","text":"stone"}' '{"id":"q2","text":"clay"}' '{"id":"q3","text":"unjudged"}' >q.jsonl
+printf 'query-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tnobody\t1\nq2\tc\t1\n' >q.tsv
+exits "eval" 0 "$ashlar" eval s --queries q.jsonl --qrels q.tsv --run run.trec --json
+json "members of eval" 'list(j) == ["queries","ndcg@10","map","p@10","recall@100"]'
+json "judged queries only" 'j["queries"] == 2'
+json "recall" 'abs(j["recall@100"] - 0.75) < 1e-12'
+exits "eval --k" 0 "$ashlar" eval s --queries q.jsonl --qrels q.tsv --k 1 --json
+json "k names the members" 'list(j) == ["queries","ndcg@1","map","p@1","recall@100"]'
+exits "eval for people" 0 "$ashlar" eval s --queries q.jsonl --qrels q.tsv
+says "eval for people says it" "nDCG@10"
+awk '$1 == "q1" && $2 == "Q0" && NF == 6 { n++ } END { exit n == 3 ? 0 : 1 }' run.trec
+result "the run file" $?
+
+# --- check, dump, export, reindex ---
+exits "check" 0 "$ashlar" check s
+says "check finds nothing" "no damage found"
+exits "check --json" 0 "$ashlar" check s --json
+json "check is ok" 'j["ok"] is True'
+echo mine >s/notes.txt
+exits "check with a stranger's file" 0 "$ashlar" check s
+says "it is a note" "note:"
+exits "the stranger's file stays" 0 grep -q mine s/notes.txt
+for file in s/*.seg s/*.jnl; do
+  exits "dump $(basename "${file%-*}")" 0 "$ashlar" dump "$file"
+  says "dump names the file" "$(basename "$file")"
+done
+exits "dump of something else" 1 "$ashlar" dump books.jsonl
+exits "export" 0 "$ashlar" export s
+cp out exported.jsonl
+exits "add what was exported" 0 "$ashlar" add copy2 exported.jsonl --create
+exits "export again" 0 "$ashlar" export copy2
+cmp -s out exported.jsonl
+result "the same documents" $?
+exits "reindex" 0 "$ashlar" reindex s s-new
+exits "export the new store" 0 "$ashlar" export s-new
+cmp -s out exported.jsonl
+result "reindex keeps the documents" $?
+exits "search the new store" 0 "$ashlar" search s-new stone --json
+cp out new.json
+exits "search the old store" 0 "$ashlar" search s stone --json
+json "the same hits" '[(h["key"], h["score"]) for h in j["hits"]] == [(h["key"], h["score"]) for h in json.load(open("new.json"))["hits"]]'
+exits "reindex into a store that is there" 1 "$ashlar" reindex s s-new
+
+# --- pipes ---
+"$ashlar" export s | head -n 1 >out 2>err
+[ "$(wc -l <out)" = 1 ] && [ ! -s err ] && result "a reader that goes away" 0 || result "a reader that goes away" 1
+if [ -w /dev/full ]; then
+  status=0
+  "$ashlar" export s >/dev/full 2>err || status=$?
+  [ "$status" = 1 ] && grep -q "standard output" err && result "a full disk under standard output" 0 ||
+    result "a full disk under standard output" 1
+fi
+
+finish
