@@ -22,7 +22,7 @@ ByteBuffer BytesOf(const Schema& schema) {
   return out;
 }
 
-// ---- Schema (SPEC D-1).
+// ---- Schema (SPEC D-5 to D-7).
 
 TEST(SchemaCodec, RandomSchemasComeBack) {
   Prng random(1);

@@ -5,10 +5,12 @@
 // together with the change of SPEC.md that made it necessary.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
+#include "format/schema_codec.h"
 #include "src/base/status.h"
 #include "tests/format/records_support.h"
 
@@ -237,6 +239,37 @@ TEST(GoldenTest, CatalogValue) {
     ASSERT_TRUE(absl::IsDataLoss(status)) << what << " " << status;
     ASSERT_EQ(PlaceOf(status)->file, "value");
   });
+}
+
+// The worked examples of SPEC.md are parts of the golden files.
+ByteBuffer SpecExample(std::string_view marker) {
+  std::ifstream in(ASHLAR_SPEC);
+  EXPECT_TRUE(in.good()) << ASHLAR_SPEC;
+  const std::string spec{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const size_t at = spec.find(marker);
+  EXPECT_NE(at, std::string::npos) << marker;
+  ByteBuffer bytes;
+  // Lines indented by four, up to the blank line behind them.
+  for (size_t line = spec.find("\n    ", at) + 1; spec.substr(line, 4) == "    "; line = spec.find('\n', line) + 1) {
+    for (size_t i = line + 4; i < spec.find('\n', line); ++i) {
+      if (spec[i] == ' ') continue;
+      bytes.push_back(static_cast<std::byte>(std::stoi(spec.substr(i, 2), nullptr, 16)));
+      ++i;
+    }
+  }
+  return bytes;
+}
+
+bool Contains(const ByteBuffer& bytes, const ByteBuffer& part) {
+  return !part.empty() && std::search(bytes.begin(), bytes.end(), part.begin(), part.end()) != bytes.end();
+}
+
+TEST(GoldenTest, SpecExamplesAreInTheFiles) {
+  EXPECT_TRUE(Contains(GoldenJournal(), SpecExample("Example: `format/golden/v1/journal.bin`")));
+  EXPECT_TRUE(Contains(EncodeDeaths(GoldenDeaths()), SpecExample("Example, from `format/golden/v1/deaths.bin`")));
+  ByteBuffer schema;
+  EncodeSchema(FixedSchema(), &schema);
+  EXPECT_EQ(SpecExample("Example: `title` (text, stored"), schema);
 }
 
 }  // namespace
