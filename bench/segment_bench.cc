@@ -89,7 +89,8 @@ format::SegmentEntry Build(env::Env env, uint64_t number, const Corpus& c, Docum
   ASHLAR_CHECK(b->BeginIndex(format::kGroupIndex).ok());
   for (const auto& [term, postings] : c.terms) {
     ASHLAR_CHECK(b->BeginTerm(term).ok());
-    for (const auto& [ordinal, frequency] : postings) ASHLAR_CHECK(b->AddPosting({ordinal, {&frequency, 1}, {}}).ok());
+    for (const auto& [ordinal, frequency] : postings)
+      ASHLAR_CHECK(b->AddPosting({ordinal, {&frequency, 1}, {}}).ok());
     ASHLAR_CHECK(b->EndTerm().ok());
   }
   ASHLAR_CHECK(b->EndIndex().ok());
@@ -175,8 +176,7 @@ void BM_OpenMappedPosix(benchmark::State& state) {
     const auto file = *posix.files->CreateFile(path);
     ASHLAR_CHECK(file->Append(*env::ReadFile(*f.env.files, "dir/" + FileName(1))).ok());
   }
-  for (auto _ : state)
-    benchmark::DoNotOptimize(*Segment::Open(posix, directory, f.entry, {}, 0, OpenMode::kMapped));
+  for (auto _ : state) benchmark::DoNotOptimize(*Segment::Open(posix, directory, f.entry, {}, 0, OpenMode::kMapped));
   (void)posix.files->Remove(path);
   (void)posix.files->Remove(directory);
 }

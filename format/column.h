@@ -1,6 +1,6 @@
-// Columns (SPEC V-1 to V-4): the values of one field by ordinal, in blocks of 512 documents that state their smallest and
-// largest value. Every type becomes unsigned codes in the order of its values; a keyword's code is its rank among the
-// column's distinct keywords.
+// Columns (SPEC V-1 to V-4): the values of one field by ordinal, in blocks of 512 documents that state their smallest
+// and largest value. Every type becomes unsigned codes in the order of its values; a keyword's code is its rank among
+// the column's distinct keywords.
 #ifndef ASHLAR_FORMAT_COLUMN_H_
 #define ASHLAR_FORMAT_COLUMN_H_
 
@@ -22,7 +22,8 @@ inline constexpr size_t kColumnBlockDocuments = 512;
 inline constexpr size_t kColumnHeaderBytes = 96;
 inline constexpr size_t kColumnBlockBytes = 32;
 
-// Codes that compare as the values do. int64 and dates: the sign bit flipped. Doubles: IEEE 754 total order, so -0 < +0.
+// Codes that compare as the values do. int64 and dates: the sign bit flipped. Doubles: IEEE 754 total order, so -0 <
+// +0.
 inline uint64_t IntegerCode(int64_t v) { return static_cast<uint64_t>(v) ^ (uint64_t{1} << 63); }
 inline int64_t IntegerOfCode(uint64_t code) { return static_cast<int64_t>(code ^ (uint64_t{1} << 63)); }
 inline uint64_t DoubleCode(double v) {
@@ -58,8 +59,8 @@ struct ColumnBlock {
   uint64_t offset = 0;        // of its bytes, from the payload's start
   uint32_t values = 0;
   ColumnForm form = ColumnForm::kNone;
-  uint8_t width = 0;          // of (code - min)
-  uint8_t start_width = 0;    // kMany
+  uint8_t width = 0;        // of (code - min)
+  uint8_t start_width = 0;  // kMany
 };
 std::optional<ColumnBlock> DecodeColumnBlock(ByteSpan bytes);
 
@@ -78,7 +79,7 @@ class ColumnWriter {
   FieldType type_;
   uint32_t documents_ = 0;
   uint64_t value_count_ = 0;
-  std::vector<uint64_t> codes_;   // of the unfinished block
+  std::vector<uint64_t> codes_;      // of the unfinished block
   std::vector<uint64_t> starts_{0};  // where each of its documents begins, and the end
   ByteBuffer blocks_;
   ByteBuffer payload_;
@@ -93,8 +94,8 @@ class Column {
   // Appends the document's codes, ascending. False: out of range, or the bytes can't be had or break V-3.
   bool Codes(uint32_t ordinal, std::vector<uint64_t>* codes) const {
     if (ordinal >= header_.documents) return false;
-    const std::byte* entry = bytes_.Read(
-        header_.blocks_offset + ordinal / kColumnBlockDocuments * kColumnBlockBytes, kColumnBlockBytes);
+    const std::byte* entry =
+        bytes_.Read(header_.blocks_offset + ordinal / kColumnBlockDocuments * kColumnBlockBytes, kColumnBlockBytes);
     if (entry == nullptr) return false;
     const std::optional<ColumnBlock> block = DecodeColumnBlock(ByteSpan(entry, kColumnBlockBytes));
     if (!block.has_value()) return false;

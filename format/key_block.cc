@@ -151,7 +151,8 @@ void AddToKeyFilter(uint64_t hash, std::span<std::byte> filter) {
 
 bool KeyFilterMayHold(uint64_t hash, const std::byte* block) {
   uint32_t missing = 0;
-  for (size_t i = 0; i < kSalts.size(); ++i) {  // no early exit: eight independent lanes are faster than eight branches
+  for (size_t i = 0; i < kSalts.size();
+       ++i) {  // no early exit: eight independent lanes are faster than eight branches
     const uint32_t bit = (static_cast<uint32_t>(hash) * kSalts[i]) >> 27;
     missing |= ~LoadU32(block + 4 * i) & uint32_t{1} << bit;
   }

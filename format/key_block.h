@@ -1,8 +1,8 @@
-// Sorted strings in front-coded blocks of 16 (SPEC K-3), the keys section made of them (K-4), and the filter that says
-// quickly that a key is not there (K-5). Keyword columns keep their distinct values in the same form.
+// Sorted strings in front-coded blocks of 16 (SPEC K-3), the keys section made of them (K-4), and the filter that
+// says quickly that a key is not there (K-5). Keyword columns keep their distinct values in the same form.
 //
-// A block: varint length and bytes of its first string; then for each further one a byte (shared << 4 | suffix), where 15
-// in either half means that a varint with the rest follows (shared's first), and the suffix's bytes.
+// A block: varint length and bytes of its first string; then for each further one a byte (shared << 4 | suffix),
+// where 15 in either half means that a varint with the rest follows (shared's first), and the suffix's bytes.
 #ifndef ASHLAR_FORMAT_KEY_BLOCK_H_
 #define ASHLAR_FORMAT_KEY_BLOCK_H_
 
@@ -62,8 +62,8 @@ class StringBlockReader {
   bool ok_ = true;
 };
 
-// Reads sorted strings: by rank, and the other way. `Bytes`: see packed_numbers.h. Functions return false when bytes can't
-// be had or break the format.
+// Reads sorted strings: by rank, and the other way. `Bytes`: see packed_numbers.h. Functions return false when bytes
+// can't be had or break the format.
 template <class Bytes>
 class SortedStrings {
  public:

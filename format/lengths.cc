@@ -11,8 +11,7 @@ ByteBuffer EncodeLengths(std::span<const uint32_t> lengths) {
   ByteBuffer out;
   out.reserve(CodesBytes(lengths.size()));
   ByteWriter w(&out);
-  for (const uint32_t length : lengths)
-    w.U16(length < kLengthEscape ? static_cast<uint16_t>(length) : kLengthEscape);
+  for (const uint32_t length : lengths) w.U16(length < kLengthEscape ? static_cast<uint16_t>(length) : kLengthEscape);
   w.Zeros(CodesBytes(lengths.size()) - out.size());
   for (uint32_t ordinal = 0; ordinal < lengths.size(); ++ordinal) {
     if (lengths[ordinal] < kLengthEscape) continue;

@@ -10,7 +10,7 @@
 
 namespace ashlar::format {
 
-inline constexpr uint16_t kLengthEscape = 0xFFFF;  // look among the exceptions
+inline constexpr uint16_t kLengthEscape = 0xFFFF;   // look among the exceptions
 inline constexpr size_t kLengthExceptionBytes = 8;  // u32 ordinal, u32 length
 
 ByteBuffer EncodeLengths(std::span<const uint32_t> lengths);

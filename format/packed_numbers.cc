@@ -41,9 +41,7 @@ void NumberArrayWriter::EndBlock() {
   // A line through the ends suits numbers that grow; for others a flat line with wide differences is as good.
   const bool grows = pending_[n - 1] >= first && rise < uint64_t{1} << 47;
   const uint64_t slope = n > 1 && grows ? (rise << 16) / (n - 1) : 0;
-  const auto above = [&](size_t j) {
-    return static_cast<int64_t>(pending_[j] - first - NumberLine(slope, j));
-  };
+  const auto above = [&](size_t j) { return static_cast<int64_t>(pending_[j] - first - NumberLine(slope, j)); };
   int64_t lowest = 0, highest = 0;
   for (size_t j = 0; j < n; ++j) {
     lowest = std::min(lowest, above(j));

@@ -1,10 +1,11 @@
 // Numbers in few bits (SPEC K-1, K-2).
 //
 // Packed: `width` bits a number (0 to 64), from the lowest bit of little-endian 64-bit words on.
-// Number array: any unsigned numbers in blocks of 512, each a straight line plus packed differences from it. Numbers that
-// grow evenly (DocumentIds, offsets of blocks) cost next to nothing, and each is found in O(1).
+// Number array: any unsigned numbers in blocks of 512, each a straight line plus packed differences from it. Numbers
+// that grow evenly (DocumentIds, offsets of blocks) cost next to nothing, and each is found in O(1).
 //
-// The readers here and in the other codecs of a segment's sections are templates over `Bytes`, which stands for one section:
+// The readers here and in the other codecs of a segment's sections are templates over `Bytes`, which stands for one
+// section:
 //   const std::byte* Read(uint64_t offset, uint64_t length) const   the bytes, checked; null if they can't be had
 // so that the same code reads verified pages of a mapping and plain memory (PlainBytes).
 #ifndef ASHLAR_FORMAT_PACKED_NUMBERS_H_
@@ -56,7 +57,8 @@ inline uint64_t PackedNumberBytes(uint64_t count, unsigned width) { return (coun
 // Appends `values`, each below 2^width.
 void AppendPacked(std::span<const uint64_t> values, unsigned width, ByteBuffer* out);
 
-// Number `i` of packed numbers that begin at `p`. The caller has checked width <= 64 and that PackedNumberBytes(i + 1, width) are there.
+// Number `i` of packed numbers that begin at `p`. The caller has checked width <= 64 and that PackedNumberBytes(i +
+// 1, width) are there.
 inline uint64_t PackedAt(const std::byte* p, uint64_t i, unsigned width) {
   if (width == 0) return 0;
   const uint64_t bit = i * width;
@@ -124,7 +126,8 @@ class NumberArray {
     if (entry == nullptr) return false;
     const uint64_t place = LoadU64(entry + 16);
     uint64_t difference = 0;
-    if (!ReadPacked(bytes_, blocks * kNumberBlockBytes + (place >> 8), j, static_cast<unsigned>(place & 0xFF), &difference))
+    if (!ReadPacked(bytes_, blocks * kNumberBlockBytes + (place >> 8), j, static_cast<unsigned>(place & 0xFF),
+                    &difference))
       return false;
     *value = LoadU64(entry) + NumberLine(LoadU64(entry + 8), j) + difference;
     return true;

@@ -35,8 +35,8 @@ void PageChecksummer::Finish() {
 std::vector<uint64_t> ChecksumRoots(const FileId& file_id, uint64_t table_offset, ByteSpan table) {
   std::vector<uint64_t> roots;
   for (size_t at = 0; at < table.size(); at += kPageBytes)
-    roots.push_back(PageChecksum(file_id, table_offset + at,
-                                 table.subspan(at, std::min(kPageBytes, table.size() - at))));
+    roots.push_back(
+        PageChecksum(file_id, table_offset + at, table.subspan(at, std::min(kPageBytes, table.size() - at))));
   return roots;
 }
 

@@ -1,6 +1,6 @@
-// Page checksums of a segment file (SPEC S-5): XXH3-64 of every 4096-byte page of file offset, seeded with its place, in
-// a table that is itself checked page by page by a second level, the roots. So a reader checks any page with one look
-// into the table, and opening a file of any size reads eight bytes for every 2 MiB of it.
+// Page checksums of a segment file (SPEC S-5): XXH3-64 of every 4096-byte page of file offset, seeded with its place,
+// in a table that is itself checked page by page by a second level, the roots. So a reader checks any page with one
+// look into the table, and opening a file of any size reads eight bytes for every 2 MiB of it.
 #ifndef ASHLAR_FORMAT_PAGE_CHECKSUMS_H_
 #define ASHLAR_FORMAT_PAGE_CHECKSUMS_H_
 

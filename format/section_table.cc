@@ -20,9 +20,7 @@ constexpr size_t kFooterMagicOffset = 120;
 constexpr std::string_view kFooter = "footer";
 constexpr std::string_view kTable = "section table";
 
-bool IsKnown(SectionKind kind) {
-  return kind >= SectionKind::kMeta && kind <= SectionKind::kColumn;
-}
+bool IsKnown(SectionKind kind) { return kind >= SectionKind::kMeta && kind <= SectionKind::kColumn; }
 
 }  // namespace
 
@@ -53,8 +51,7 @@ std::string SectionLabel(SectionKind kind, uint32_t id) {
     case SectionKind::kColumn:
       if (id == kGroupIndex) return absl::StrCat(ToAbsl(SectionName(kind)), " group");
       return absl::StrCat(ToAbsl(SectionName(kind)), " ", id);
-    default:
-      return std::string(SectionName(kind));
+    default: return std::string(SectionName(kind));
   }
 }
 
@@ -84,8 +81,7 @@ void EncodeSegmentFooter(const SegmentFooter& f, std::span<std::byte, kSegmentFo
   StoreU64(p + 64, f.root_checksum);
   StoreU64(p + 72, f.table_checksum);
   const uint64_t place = f.file_bytes - kSegmentFooterBytes;
-  StoreU64(p + kFooterChecksumOffset,
-           Checksum(ByteSpan(p, kFooterChecksumOffset), PlaceSeed(f.file_id, place)));
+  StoreU64(p + kFooterChecksumOffset, Checksum(ByteSpan(p, kFooterChecksumOffset), PlaceSeed(f.file_id, place)));
   StoreU64(p + kFooterMagicOffset, kMagicComplement);
 }
 
@@ -122,7 +118,8 @@ absl::StatusOr<SegmentFooter> DecodeSegmentFooter(ByteSpan bytes, const FileId& 
     return damage(32, "the end of the sections is out of range");
   if (f.root_count != roots || f.root_offset != AlignSection(f.data_end + pages * 8))
     return damage(20, "the checksum roots are at the wrong place");
-  if (f.table_offset != AlignSection(f.root_offset + roots * 8)) return damage(8, "the section table is at the wrong place");
+  if (f.table_offset != AlignSection(f.root_offset + roots * 8))
+    return damage(8, "the section table is at the wrong place");
   if (f.table_offset > place || place - f.table_offset != uint64_t{f.table_count} * kSectionEntryBytes)
     return damage(16, "the section table has the wrong size");
   return f;
@@ -156,10 +153,10 @@ absl::StatusOr<std::vector<SectionEntry>> DecodeSectionTable(ByteSpan bytes, con
     // A flag that this build does not know may change what the bytes mean, so it makes the section an unknown one.
     if (!IsKnown(e.kind) || (e.flags & ~kSectionOptional) != 0) {
       if ((e.flags & kSectionOptional) != 0) continue;
-      return WithPlace(Unimplemented(absl::StrCat(ToAbsl(file), ": needs section kind ",
-                                                  static_cast<uint16_t>(e.kind), " with flags ", e.flags,
-                                                  ", unknown to this build")),
-                       file, kTable, footer.table_offset + at);
+      return WithPlace(
+          Unimplemented(absl::StrCat(ToAbsl(file), ": needs section kind ", static_cast<uint16_t>(e.kind),
+                                     " with flags ", e.flags, ", unknown to this build")),
+          file, kTable, footer.table_offset + at);
     }
     if (!seen.insert({e.kind, e.id}).second) return damage(at, "a section is there twice");
     entries.push_back(e);

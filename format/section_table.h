@@ -1,9 +1,10 @@
-// The container of a segment file (SPEC S-1 to S-8): sections one after another, then a tail that says where they are.
+// The container of a segment file (SPEC S-1 to S-8): sections one after another, then a tail that says where they
+// are.
 //
 //   frame header | sections ... | page checksums | checksum roots | section table | footer
 //
-// The footer is the last 128 bytes of the file and is found from its size; it checks itself, the section table and the
-// roots, the roots check the page checksums, and those check everything before them. Opening reads only the tail.
+// The footer is the last 128 bytes of the file and is found from its size; it checks itself, the section table and
+// the roots, the roots check the page checksums, and those check everything before them. Opening reads only the tail.
 #ifndef ASHLAR_FORMAT_SECTION_TABLE_H_
 #define ASHLAR_FORMAT_SECTION_TABLE_H_
 
@@ -61,7 +62,8 @@ inline uint64_t AlignSection(uint64_t offset) {
 void EncodeSectionTable(std::span<const SectionEntry> entries, ByteBuffer* out);
 void EncodeSegmentFooter(const SegmentFooter& footer, std::span<std::byte, kSegmentFooterBytes> out);
 
-// `bytes` are the last 128 of the file. DataLoss unless they are this file's footer (S-6); `header_id` is the frame's.
+// `bytes` are the last 128 of the file. DataLoss unless they are this file's footer (S-6); `header_id` is the
+// frame's.
 absl::StatusOr<SegmentFooter> DecodeSegmentFooter(ByteSpan bytes, const FileId& header_id, uint64_t file_bytes,
                                                   std::string_view file);
 // `bytes` are the section table, not yet checked. DataLoss unless it matches the footer and S-4, Unimplemented if a

@@ -81,7 +81,8 @@ std::optional<SegmentMeta> DecodeSegmentMeta(ByteSpan bytes) {
   if (!ReadSummaries(&in, m.schema, &m.lengths, [](ByteReader* r, LengthSummary* s) { s->sum = r->Varint(); }))
     return std::nullopt;
   if (!in.done()) return std::nullopt;
-  if (m.documents == 0 || m.documents == kNoDocument || m.first_id == 0 || m.last_id < m.first_id) return std::nullopt;
+  if (m.documents == 0 || m.documents == kNoDocument || m.first_id == 0 || m.last_id < m.first_id)
+    return std::nullopt;
   if (m.last_id - m.first_id < m.documents - 1) return std::nullopt;
   if (m.schema.default_group.empty() != (m.largest_field == kNoField)) return std::nullopt;
   if (m.largest_field != kNoField && m.largest_field >= m.schema.fields.size()) return std::nullopt;

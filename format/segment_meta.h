@@ -39,9 +39,9 @@ struct SegmentMeta {
   uint32_t schema_number = 0;
   Schema schema;
   std::string analyzer_identity;
-  uint32_t largest_field = kNoField;  // of the group
-  std::vector<IndexSummary> indexes;  // ascending by index, so the group is last
-  std::vector<LengthSummary> lengths; // ascending by index
+  uint32_t largest_field = kNoField;   // of the group
+  std::vector<IndexSummary> indexes;   // ascending by index, so the group is last
+  std::vector<LengthSummary> lengths;  // ascending by index
   bool operator==(const SegmentMeta&) const = default;
 };
 

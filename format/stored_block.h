@@ -2,7 +2,8 @@
 //
 //   blocks ... | dictionaries ... | first ordinals | block offsets | dictionary table | trailer
 //
-// A block names its dictionary by its index in the section's table, so a merge copies blocks as they are and changes one byte.
+// A block names its dictionary by its index in the section's table, so a merge copies blocks as they are and changes
+// one byte.
 #ifndef ASHLAR_FORMAT_STORED_BLOCK_H_
 #define ASHLAR_FORMAT_STORED_BLOCK_H_
 
@@ -15,7 +16,8 @@
 
 namespace ashlar::format {
 
-// Block bytes before compression. Measured on 300-byte documents: a fetch takes 3 us at 2 KiB, 5.5 at 4 KiB, for 4 % of size.
+// Block bytes before compression. Measured on 300-byte documents: a fetch takes 3 us at 2 KiB, 5.5 at 4 KiB, for 4 %
+// of size.
 inline constexpr size_t kStoredBlockBytes = 2048;
 inline constexpr uint32_t kStoredBlockDocumentsMax = 512;
 inline constexpr size_t kStoredDictionaryBytes = size_t{32} << 10;
@@ -33,7 +35,7 @@ inline constexpr uint8_t kStoredPlain = 255;
 struct StoredTrailer {
   uint32_t documents = 0;
   uint32_t blocks = 0;
-  uint64_t blocks_length = 0;  // blocks are the section's bytes from 0 to here
+  uint64_t blocks_length = 0;                     // blocks are the section's bytes from 0 to here
   uint64_t first_offset = 0, first_length = 0;    // number array: first ordinal of each block
   uint64_t places_offset = 0, places_length = 0;  // number array: offset of each block
   uint64_t table_offset = 0;
@@ -44,8 +46,9 @@ void EncodeStoredTrailer(const StoredTrailer& trailer, ByteBuffer* out);
 // Nullopt unless the trailer obeys Z-4 in a section of `section_bytes`.
 std::optional<StoredTrailer> DecodeStoredTrailer(ByteSpan bytes, uint64_t section_bytes);
 
-// A dictionary from documents that lie in `samples` one after another; nullopt if they are unfit, which is no error. Takes a
-// few ms: the dictionary is made of evenly spread samples, which measured as good as zstd's trainer at a tenth of its time.
+// A dictionary from documents that lie in `samples` one after another; nullopt if they are unfit, which is no error.
+// Takes a few ms: the dictionary is made of evenly spread samples, which measured as good as zstd's trainer at a
+// tenth of its time.
 std::optional<ByteBuffer> MakeDictionary(ByteSpan samples, std::span<const size_t> sizes);
 
 // A dictionary made ready for use. Any number of threads may use one. Null if the bytes are unfit or memory is short.
@@ -76,13 +79,14 @@ class Decompressor {
   std::unique_ptr<Impl> impl_;
 };
 
-// Appends a block with the content `raw` (Z-2). `compressor` belongs to the dictionary `first_byte` - 1; null without one. False if
-// zstd refuses, which only a lack of memory can cause.
+// Appends a block with the content `raw` (Z-2). `compressor` belongs to the dictionary `first_byte` - 1; null without
+// one. False if zstd refuses, which only a lack of memory can cause.
 bool AppendStoredBlock(ByteSpan raw, uint8_t first_byte, const Compressor* compressor, ByteBuffer* out);
-// The content of a block; false unless the block obeys Z-3. The caller finds the dictionary by the block's first byte.
+// The content of a block; false unless the block obeys Z-3. The caller finds the dictionary by the block's first
+// byte.
 bool DecodeStoredBlock(ByteSpan block, const Decompressor* decompressor, ByteBuffer* raw);
-// A block's content: lengths of its `count` documents as varints, then their bytes. Gives document `index`; nullopt if the
-// content breaks Z-2.
+// A block's content: lengths of its `count` documents as varints, then their bytes. Gives document `index`; nullopt
+// if the content breaks Z-2.
 std::optional<ByteSpan> StoredDocument(ByteSpan raw, uint32_t count, uint32_t index);
 
 }  // namespace ashlar::format

@@ -53,8 +53,8 @@ class ColumnGatherer {
   // keywords
   std::deque<std::string> keywords_;  // by number; a deque because the map's keys point into it
   absl::flat_hash_map<std::string_view, uint32_t> numbers_;
-  std::vector<uint32_t> values_;      // numbers, of all documents
-  std::vector<uint64_t> ends_;        // where each document's values end
+  std::vector<uint32_t> values_;  // numbers, of all documents
+  std::vector<uint64_t> ends_;    // where each document's values end
 };
 
 }  // namespace ashlar::segment

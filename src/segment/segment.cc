@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "format/frame.h"
 #include "format/lengths.h"
 #include "format/packed_numbers.h"
 #include "format/posting_block.h"
-#include "src/base/checksum.h"
-#include "format/frame.h"
 #include "format/section_table.h"
+#include "src/base/checksum.h"
 #include "src/base/status.h"
 #include "src/segment/segment_builder.h"
 #include "src/segment/segment_impl.h"
@@ -57,7 +57,8 @@ absl::StatusOr<uint64_t> PeekGeneration(env::Env env, const std::string& directo
   const std::string path = env::JoinPath(directory, FileName(number));
   ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, env.files->OpenForRead(path));
   ASHLAR_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
-  if (size < format::kFileHeaderBytes + format::kSegmentFooterBytes) return DataLoss(path, "footer", size, "no footer");
+  if (size < format::kFileHeaderBytes + format::kSegmentFooterBytes)
+    return DataLoss(path, "footer", size, "no footer");
   std::byte header[format::kFileHeaderBytes], footer[format::kSegmentFooterBytes];
   ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*file, path, "header", 0, header));
   ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*file, path, "footer", size - sizeof footer, footer));
@@ -90,9 +91,11 @@ absl::Status SegmentImpl::ReadMeta(const format::SegmentEntry& entry) {
   if (meta_.number != entry.number || meta_.documents != entry.documents || meta_.first_id != entry.first_id ||
       meta_.last_id != entry.last_id)
     return section->Damage(0, "number, documents or DocumentIds differ from the catalog's");
-  if (meta_.generation != file_->footer().generation) return section->Damage(8, "generation differs from the footer's");
+  if (meta_.generation != file_->footer().generation)
+    return section->Damage(8, "generation differs from the footer's");
   group_ = GroupFieldsOf(meta_.schema);
-  if (group_.size() != meta_.schema.default_group.size()) return section->Damage(0, "the schema's group is malformed");
+  if (group_.size() != meta_.schema.default_group.size())
+    return section->Damage(0, "the schema's group is malformed");
   if (!group_.empty() && MemberOf(meta_.largest_field) < 0)
     return section->Damage(0, "the largest field is not of the group");
   key_field_ = KeyFieldOf(meta_.schema);
@@ -248,8 +251,8 @@ absl::StatusOr<std::string> SegmentImpl::KeyOf(uint32_t ordinal) const {
   return key;
 }
 
-absl::Status SegmentImpl::VisitKeys(
-    std::string_view from, const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
+absl::Status SegmentImpl::VisitKeys(std::string_view from,
+                                    const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
   if (keys_ == nullptr) return absl::OkStatus();
   const SectionReader reader(keys_);
   ASHLAR_ASSIGN_OR_RETURN(const format::KeysHeader header, KeysHeaderOf(reader));
@@ -337,7 +340,8 @@ PostingCursor SegmentImpl::OpenKey(std::string_view term) const {
   absl::StatusOr<std::optional<uint32_t>> ordinal = FindKey(term);
   if (!ordinal.ok()) return PostingCursor(ordinal.status());
   if (!ordinal->has_value()) return PostingCursor();
-  // A list of one posting, coded as the dictionary of an index would hold it; the cursor decodes it when it is opened.
+  // A list of one posting, coded as the dictionary of an index would hold it; the cursor decodes it when it is
+  // opened.
   ByteBuffer posting;
   const uint32_t frequency = 1;
   format::AppendShortPosting(**ordinal, {&frequency, 1}, 0, &posting);
@@ -388,7 +392,8 @@ absl::Status SegmentImpl::ColumnValues(uint32_t field, uint32_t ordinal, std::ve
   if (!header.has_value()) return absl::OkStatus();
   const SectionReader reader(columns_[field]);
   std::vector<uint64_t> codes;
-  if (!format::Column<SectionReader>(reader, *header).Codes(ordinal, &codes)) return reader.Failure("malformed column block");
+  if (!format::Column<SectionReader>(reader, *header).Codes(ordinal, &codes))
+    return reader.Failure("malformed column block");
   const SortedStrings<SectionReader> strings(reader, header->strings);
   for (const uint64_t code : codes) {
     switch (header->type) {

@@ -62,7 +62,7 @@ class Segment {
   virtual uint32_t document_count() const = 0;  // dead ones included: a segment knows nothing of deaths
   virtual DocumentId first_id() const = 0;
   virtual DocumentId last_id() const = 0;
-  virtual const Schema& schema() const = 0;     // the one it was built with: a prefix of the store's fields
+  virtual const Schema& schema() const = 0;  // the one it was built with: a prefix of the store's fields
   virtual const std::string& analyzer_identity() const = 0;
   virtual const std::string& path() const = 0;
   virtual std::map<std::string, uint64_t> SectionBytes() const = 0;
@@ -83,11 +83,11 @@ class Segment {
   virtual absl::StatusOr<LengthReader> Lengths(format::IndexId index) const = 0;
   // Sum of lengths over all documents, dead ones included.
   virtual uint64_t LengthSum(format::IndexId index) const = 0;
-  // The postings of a term; an empty cursor if there is none. For the largest field of the group it is the group's list,
-  // filtered. For the key field it finds the one document. Damage shows in cursor.status().
+  // The postings of a term; an empty cursor if there is none. For the largest field of the group it is the group's
+  // list, filtered. For the key field it finds the one document. Damage shows in cursor.status().
   virtual PostingCursor OpenTerm(format::IndexId index, std::string_view term) const = 0;
-  // The same for readers of positions: a smaller field of the group has lists of its own, which keep none, so this opens the
-  // group's list filtered. Elsewhere it is OpenTerm. postings() may then be the group's.
+  // The same for readers of positions: a smaller field of the group has lists of its own, which keep none, so this
+  // opens the group's list filtered. Elsewhere it is OpenTerm. postings() may then be the group's.
   virtual PostingCursor OpenPositions(format::IndexId index, std::string_view term) const = 0;
 
   // --- columns ---
@@ -108,13 +108,13 @@ struct MergeInput {
 };
 
 struct MergeOutput {
-  format::SegmentEntry entry;                     // documents == 0: everything was dead and no file was written
-  std::vector<std::vector<uint32_t>> new_ordinal; // per input, by old ordinal; format::kNoDocument: dropped
+  format::SegmentEntry entry;                      // documents == 0: everything was dead and no file was written
+  std::vector<std::vector<uint32_t>> new_ordinal;  // per input, by old ordinal; format::kNoDocument: dropped
 };
 
-// Merges adjacent segments (ascending DocumentId) into one file, dropping dead documents. Streaming; verifies what it copies.
-// `cancelled`, if given, is asked now and then; true ends it with Aborted and no file. `spec.postings_per_field` and
-// `documents_expected` are filled in by the merge.
+// Merges adjacent segments (ascending DocumentId) into one file, dropping dead documents. Streaming; verifies what it
+// copies. `cancelled`, if given, is asked now and then; true ends it with Aborted and no file.
+// `spec.postings_per_field` and `documents_expected` are filled in by the merge.
 struct SegmentSpec;
 absl::StatusOr<MergeOutput> MergeSegments(env::Env env, const std::string& directory, const SegmentSpec& spec,
                                           const std::vector<MergeInput>& inputs,

@@ -77,7 +77,8 @@ std::vector<IndexId> IndexesOf(const Schema& schema) {
   std::vector<IndexId> indexes;
   if (!group.empty()) indexes.push_back(kGroupIndex);
   for (uint32_t field = 0; field < schema.fields.size(); ++field)
-    if (IsSearchable(schema, field) && !std::binary_search(group.begin(), group.end(), field)) indexes.push_back(field);
+    if (IsSearchable(schema, field) && !std::binary_search(group.begin(), group.end(), field))
+      indexes.push_back(field);
   return indexes;
 }
 
@@ -88,7 +89,8 @@ absl::StatusOr<std::unique_ptr<SegmentBuilder>> SegmentBuilder::Create(env::Env 
   return std::unique_ptr<SegmentBuilder>(std::move(builder));
 }
 
-absl::StatusOr<std::unique_ptr<SegmentBuilderImpl>> SegmentBuilderImpl::Make(env::Env env, const std::string& directory,
+absl::StatusOr<std::unique_ptr<SegmentBuilderImpl>> SegmentBuilderImpl::Make(env::Env env,
+                                                                             const std::string& directory,
                                                                              const SegmentSpec& spec) {
   if (spec.number == 0) return InvalidArgument("a segment's number is not 0");
   const std::string path = env::JoinPath(directory, FileName(spec.number));
@@ -131,7 +133,8 @@ absl::Status SegmentBuilderImpl::CheckRow(const DocumentRow& row) const {
   if (documents_ended_) return InvalidArgument("a document after the first index");
   if (row.id <= last_id_) return InvalidArgument("DocumentIds do not ascend");
   if (documents_ == format::kNoDocument - 1) return InvalidArgument("too many documents for a segment");
-  if ((key_field_ >= 0) != !row.key.empty()) return InvalidArgument("a document without its key, or a key without a key field");
+  if ((key_field_ >= 0) != !row.key.empty())
+    return InvalidArgument("a document without its key, or a key without a key field");
   if (row.lengths.size() != plans_.size()) return InvalidArgument("a document needs a length per field");
   for (const format::ValueView& v : row.columns)
     if (v.field >= plans_.size() || plans_[v.field].column < 0 || v.type != spec_.schema.fields[v.field].type)
@@ -237,7 +240,8 @@ absl::Status SegmentBuilderImpl::BeginIndex(IndexId index) {
   ASHLAR_RETURN_IF_ERROR(EndDocuments());
   if (index_ != nullptr) return InvalidArgument("an index inside another");
   const auto at = std::find(indexes_.begin() + static_cast<ptrdiff_t>(next_index_), indexes_.end(), index);
-  if (at == indexes_.end()) return InvalidArgument(absl::StrCat("index ", index, " is out of order or does not exist"));
+  if (at == indexes_.end())
+    return InvalidArgument(absl::StrCat("index ", index, " is out of order or does not exist"));
   while (indexes_[next_index_] != index) {  // those that were left out are there, and empty
     ASHLAR_RETURN_IF_ERROR(StartIndex(indexes_[next_index_]));
     ASHLAR_RETURN_IF_ERROR(EndIndex());
@@ -255,7 +259,8 @@ absl::Status SegmentBuilderImpl::BeginTerm(std::string_view term) {
 absl::Status SegmentBuilderImpl::AddPosting(const PostingRow& row) {
   if (index_ == nullptr) return InvalidArgument("a posting outside an index");
   if (row.ordinal >= documents_) return InvalidArgument("a posting of a document that was not added");
-  if (row.frequencies.size() != member_postings_.size()) return InvalidArgument("a posting needs a frequency per member");
+  if (row.frequencies.size() != member_postings_.size())
+    return InvalidArgument("a posting needs a frequency per member");
   for (size_t m = 0; m < row.frequencies.size(); ++m) {
     if (row.frequencies[m] == 0) continue;
     ++member_postings_[m];

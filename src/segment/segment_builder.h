@@ -28,18 +28,18 @@ struct SegmentSpec {
   uint32_t schema_number = 0;
   std::string analyzer_identity;
   uint64_t generation = 0;  // of the catalog it is built on
-  // Postings per field number (or an estimate of them): the group's field with the most is the "largest", whose lists are the
-  // group's own, filtered. Ties go to the lower number. Sized to schema.fields.
+  // Postings per field number (or an estimate of them): the group's field with the most is the "largest", whose lists
+  // are the group's own, filtered. Ties go to the lower number. Sized to schema.fields.
   std::vector<uint64_t> postings_per_field;
   uint32_t documents_expected = 0;  // a hint
 };
 
 struct DocumentRow {
-  DocumentId id = 0;      // ascending
-  std::string_view key;   // empty without a key field
+  DocumentId id = 0;     // ascending
+  std::string_view key;  // empty without a key field
   // One per field of the schema, 0 where the field is not text or keyword, or missing.
   std::span<const uint32_t> lengths;
-  ByteSpan stored;        // encoded values of stored fields, without the key field
+  ByteSpan stored;                             // encoded values of stored fields, without the key field
   std::span<const format::ValueView> columns;  // values of column fields, ascending by field, without the key field
 };
 
@@ -58,8 +58,8 @@ class SegmentBuilder {
   virtual ~SegmentBuilder() = default;  // unfinished: removes its file
 
   virtual absl::Status AddDocument(const DocumentRow& row) = 0;
-  // The group first (if the schema has one), then the text and keyword fields outside the group by ascending number. Lists of the
-  // group's smaller fields are made by the builder from the group's rows. The key field has no index.
+  // The group first (if the schema has one), then the text and keyword fields outside the group by ascending number.
+  // Lists of the group's smaller fields are made by the builder from the group's rows. The key field has no index.
   virtual absl::Status BeginIndex(format::IndexId index) = 0;
   virtual absl::Status BeginTerm(std::string_view term) = 0;  // ascending bytes
   virtual absl::Status AddPosting(const PostingRow& row) = 0;

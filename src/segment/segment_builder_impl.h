@@ -18,10 +18,9 @@
 
 namespace ashlar::segment {
 
-// What: streams stored documents and postings to the file, keeps the rest of the documents in few bytes until the last one.
-// Owns: the file until it is finished.
-// Threads: one.
-// Errors: InvalidArgument for calls or rows out of order, AlreadyExists for a key that is there twice (when the documents end), the
+// What: streams stored documents and postings to the file, keeps the rest of the documents in few bytes until the
+// last one. Owns: the file until it is finished. Threads: one. Errors: InvalidArgument for calls or rows out of
+// order, AlreadyExists for a key that is there twice (when the documents end), the
 //   file's. After an error only destroying it makes sense.
 class SegmentBuilderImpl final : public SegmentBuilder {
  public:
@@ -64,12 +63,12 @@ class SegmentBuilderImpl final : public SegmentBuilder {
   SegmentSpec spec_;
   std::unique_ptr<SegmentFileWriter> file_;
   std::optional<StoredWriter> stored_;
-  std::vector<uint32_t> group_;             // fields
-  std::vector<format::IndexId> indexes_;    // in BeginIndex order
+  std::vector<uint32_t> group_;           // fields
+  std::vector<format::IndexId> indexes_;  // in BeginIndex order
   size_t next_index_ = 0;
   uint32_t largest_member_ = 0;
   int key_field_ = -1;
-  std::vector<FieldPlan> plans_;            // by field
+  std::vector<FieldPlan> plans_;  // by field
 
   bool documents_ended_ = false;
   uint32_t documents_ = 0;
@@ -83,7 +82,7 @@ class SegmentBuilderImpl final : public SegmentBuilder {
 
   std::unique_ptr<IndexWriter> index_;
   format::IndexId index_id_ = 0;
-  uint64_t index_terms_ = 0;                    // terms that got a posting
+  uint64_t index_terms_ = 0;  // terms that got a posting
   bool term_has_postings_ = false;
   std::vector<uint64_t> member_terms_, member_postings_;
   std::vector<bool> term_has_member_;

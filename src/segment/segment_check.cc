@@ -29,7 +29,8 @@ class Checker {
 
   void Run() {
     segment_.file().CheckPages(findings_);
-    // Damaged pages give no answers, so each part below would only repeat them; but parts that are whole are still checked.
+    // Damaged pages give no answers, so each part below would only repeat them; but parts that are whole are still
+    // checked.
     Ids();
     Keys();
     Filter();
@@ -43,7 +44,8 @@ class Checker {
   void Add(const absl::Status& status) {
     if (status.ok() || Full()) return;
     std::string text(FromAbsl(status.message()));
-    if (std::find(findings_->begin(), findings_->end(), text) == findings_->end()) findings_->push_back(std::move(text));
+    if (std::find(findings_->begin(), findings_->end(), text) == findings_->end())
+      findings_->push_back(std::move(text));
   }
 
   std::vector<IndexId> Indexes() const {
@@ -75,14 +77,15 @@ class Checker {
     uint32_t rank = 0;
     absl::Status found;
     const absl::Status walked = segment_.VisitKeys({}, [&](std::string_view key, uint32_t ordinal) {
-      if (rank > 0 && key <= last) found = segment_.keys()->Damage(0, absl::StrCat("keys do not ascend at rank ", rank));
+      if (rank > 0 && key <= last)
+        found = segment_.keys()->Damage(0, absl::StrCat("keys do not ascend at rank ", rank));
       if (key.empty()) found = segment_.keys()->Damage(0, "an empty key");
       uint64_t back = ordinal;
-      if (header->width != 0 &&
-          !format::ReadPacked(reader, header->ranks_offset, ordinal, header->width, &back))
+      if (header->width != 0 && !format::ReadPacked(reader, header->ranks_offset, ordinal, header->width, &back))
         found = reader.Failure("malformed", header->ranks_offset);
       if (found.ok() && back != rank)
-        found = segment_.keys()->Damage(header->ranks_offset, absl::StrCat("document ", ordinal, " has another rank"));
+        found =
+            segment_.keys()->Damage(header->ranks_offset, absl::StrCat("document ", ordinal, " has another rank"));
       last.assign(key);
       ++rank;
       return found.ok();
@@ -119,7 +122,8 @@ class Checker {
     for (uint32_t b = 0; b < *blocks && !Full(); ++b) {
       const absl::StatusOr<StoredReader::Block> block = stored.BlockAt(b);
       if (!block.ok()) return Add(block.status());
-      if (block->first != next) return Add(section.Damage(0, absl::StrCat("stored block ", b, " starts at a wrong document")));
+      if (block->first != next)
+        return Add(section.Damage(0, absl::StrCat("stored block ", b, " starts at a wrong document")));
       next = block->first + block->count;
       if (const absl::Status status = stored.Decode(*block, &raw); !status.ok()) {
         Add(status);
@@ -162,8 +166,9 @@ class Checker {
   }
 
   // A block's min and max hold for its values.
-  static absl::Status CheckBounds(const Section& section, const SectionReader& reader, const format::ColumnHeader& header,
-                                  uint32_t ordinal, const std::vector<uint64_t>& codes) {
+  static absl::Status CheckBounds(const Section& section, const SectionReader& reader,
+                                  const format::ColumnHeader& header, uint32_t ordinal,
+                                  const std::vector<uint64_t>& codes) {
     const uint64_t at = header.blocks_offset + ordinal / format::kColumnBlockDocuments * format::kColumnBlockBytes;
     const std::byte* entry = reader.Read(at, format::kColumnBlockBytes);
     if (entry == nullptr) return reader.Failure("malformed column block", at);
@@ -230,9 +235,10 @@ class Checker {
   void Summary(IndexId index, const IndexReader& reader) {
     for (const format::IndexSummary& s : segment_.meta().indexes)
       if (s.index == index && (s.terms != reader.term_count() || s.postings != reader.posting_count()))
-        Add(segment_.file().Find(format::SectionKind::kMeta)->Damage(
-            0, absl::StrCat("terms and postings of ", format::SectionLabel(format::SectionKind::kTerms, index),
-                            " are others")));
+        Add(segment_.file()
+                .Find(format::SectionKind::kMeta)
+                ->Damage(0, absl::StrCat("terms and postings of ",
+                                         format::SectionLabel(format::SectionKind::kTerms, index), " are others")));
   }
 
   const SegmentImpl& segment_;

@@ -22,7 +22,9 @@ constexpr std::string_view kChecksumSection = "checksums";
 
 uint64_t PagesOf(uint64_t bytes) { return (bytes + (kPageBytes - 1)) / kPageBytes; }
 
-uint64_t KeyOfSection(format::SectionKind kind, uint32_t id) { return uint64_t{static_cast<uint16_t>(kind)} << 32 | id; }
+uint64_t KeyOfSection(format::SectionKind kind, uint32_t id) {
+  return uint64_t{static_cast<uint16_t>(kind)} << 32 | id;
+}
 
 std::unique_ptr<std::atomic<uint64_t>[]> MakeBits(uint64_t bits) {
   return std::make_unique<std::atomic<uint64_t>[]>((bits + 63) / 64);
@@ -104,8 +106,8 @@ absl::Status SegmentFile::ReadTail(const format::FileId& header_id) {
     return DataLoss(path_, kChecksumSection, footer_.root_offset, "checksum mismatch of the roots");
   for (size_t i = 0; i < footer_.root_count; ++i) roots_.push_back(LoadU64(roots.data() + i * 8));
   ASHLAR_ASSIGN_OR_RETURN(
-      entries_, format::DecodeSectionTable(ByteSpan(data_ + footer_.table_offset, footer_offset - footer_.table_offset),
-                                           footer_, path_));
+      entries_, format::DecodeSectionTable(
+                    ByteSpan(data_ + footer_.table_offset, footer_offset - footer_.table_offset), footer_, path_));
   table_offset_ = footer_.data_end;
   page_count_ = PagesOf(footer_.data_end);
   verified_ = MakeBits(page_count_);

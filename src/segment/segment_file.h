@@ -1,4 +1,5 @@
-// SegmentFile: the bytes of a segment file, mapped or loaded, cut into sections and checked page by page (SPEC S-1 to S-8).
+// SegmentFile: the bytes of a segment file, mapped or loaded, cut into sections and checked page by page (SPEC S-1 to
+// S-8).
 #ifndef ASHLAR_SRC_SEGMENT_SEGMENT_FILE_H_
 #define ASHLAR_SRC_SEGMENT_SEGMENT_FILE_H_
 
@@ -41,9 +42,11 @@ class Section final : public VerifiedBytes {
 
 // What: opens a segment file and vouches for its bytes.
 // Owns: the mapping or the array.
-// Threads: immutable but for the bits of verified pages; any number of threads. Two may verify one page at once; both find
+// Threads: immutable but for the bits of verified pages; any number of threads. Two may verify one page at once; both
+// find
 //   the same. A bit is set with release after its page was checked and read with acquire.
-// Errors: DataLoss naming file, section and offset. In mapped mode a page is verified once: what happens to it later (evicted
+// Errors: DataLoss naming file, section and offset. In mapped mode a page is verified once: what happens to it later
+// (evicted
 //   and read again) is not seen.
 class SegmentFile {
  public:
@@ -87,11 +90,11 @@ class SegmentFile {
   std::string path_;
   uint64_t size_ = 0;
   const std::byte* data_ = nullptr;
-  std::unique_ptr<env::MappedRegion> region_;          // mapped mode
-  std::unique_ptr<std::byte, FreeArray> array_;        // array mode
+  std::unique_ptr<env::MappedRegion> region_;    // mapped mode
+  std::unique_ptr<std::byte, FreeArray> array_;  // array mode
   format::SegmentFooter footer_;
   std::vector<uint64_t> roots_;
-  uint64_t table_offset_ = 0;                          // of the page checksums
+  uint64_t table_offset_ = 0;  // of the page checksums
   uint64_t page_count_ = 0;
   mutable std::unique_ptr<std::atomic<uint64_t>[]> verified_;        // a bit a page
   mutable std::unique_ptr<std::atomic<uint64_t>[]> table_verified_;  // a bit a page of the checksum table

@@ -22,7 +22,8 @@ void AppendNumbers(const std::vector<uint64_t>& numbers, ByteBuffer* out) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SegmentFileWriter>> SegmentFileWriter::Create(env::Env env, const std::string& directory,
+absl::StatusOr<std::unique_ptr<SegmentFileWriter>> SegmentFileWriter::Create(env::Env env,
+                                                                             const std::string& directory,
                                                                              const std::string& path,
                                                                              const format::StoreId& store_id) {
   format::FileHeader header;

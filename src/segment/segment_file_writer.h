@@ -57,9 +57,9 @@ class SegmentFileWriter final : public ByteSink {
   format::FileId file_id_;
   std::unique_ptr<env::WritableFile> file_;
   format::PageChecksummer sums_;
-  bool summing_ = true;        // until the end of the sections
-  ByteBuffer buffer_;          // not written yet
-  uint64_t written_ = 0;       // the buffer included
+  bool summing_ = true;   // until the end of the sections
+  ByteBuffer buffer_;     // not written yet
+  uint64_t written_ = 0;  // the buffer included
   uint64_t section_start_ = 0;
   std::vector<format::SectionEntry> sections_;
   absl::Status status_;

@@ -98,7 +98,7 @@ class SegmentImpl final : public Segment {
   std::vector<const Section*> columns_;  // by field
   std::optional<StoredReader> stored_;
   Index group_index_;
-  std::vector<Index> indexes_;           // by field
+  std::vector<Index> indexes_;  // by field
 };
 
 }  // namespace ashlar::segment

@@ -22,7 +22,8 @@ using format::kNoDocument;
 constexpr uint32_t kStepsPerCancelCheck = 4096;
 // A column with no more keywords than this has them all decoded at the start; others are looked up one by one.
 constexpr uint32_t kKeywordsHeldMax = 65536;
-// A block with less content is recompressed together with its neighbours: merges of small segments must not keep small blocks.
+// A block with less content is recompressed together with its neighbours: merges of small segments must not keep
+// small blocks.
 constexpr uint64_t kCopyRawBytesMin = format::kStoredBlockBytes / 2;
 
 // The keys of a segment by ordinal, read in key order: one pass is far cheaper than a look-up per document.
@@ -56,7 +57,11 @@ class ColumnCopier {
  public:
   // `section` and `header` outlive it.
   ColumnCopier(uint32_t field, const Section* section, const format::ColumnHeader& header)
-      : field_(field), reader_(section), header_(header), column_(reader_, header_), strings_(reader_, header_.strings) {}
+      : field_(field),
+        reader_(section),
+        header_(header),
+        column_(reader_, header_),
+        strings_(reader_, header_.strings) {}
   ColumnCopier(const ColumnCopier&) = delete;
   ColumnCopier& operator=(const ColumnCopier&) = delete;
 
@@ -187,7 +192,8 @@ void Merger::EstimatePostings() {
   spec_.postings_per_field.assign(spec_.schema.fields.size(), 0);
   for (const SegmentImpl* s : segments_)
     for (const format::IndexSummary& summary : s->meta().indexes)
-      if (summary.index < spec_.postings_per_field.size()) spec_.postings_per_field[summary.index] += summary.postings;
+      if (summary.index < spec_.postings_per_field.size())
+        spec_.postings_per_field[summary.index] += summary.postings;
 }
 
 absl::Status Merger::AdoptDictionaries() {
@@ -243,14 +249,13 @@ absl::Status Merger::CopyRow(size_t input, uint32_t ordinal) {
 
 absl::Status Merger::CopyBlock(size_t input, const StoredReader::Block& block) {
   const uint32_t end = block.first + block.count;
-  bool all_live = true;
+  uint32_t live = 0;
   for (uint32_t ordinal = block.first; ordinal < end; ++ordinal) {
-    if (IsDead(input, ordinal)) {
-      all_live = false;
-      continue;
-    }
+    if (IsDead(input, ordinal)) continue;
     ASHLAR_RETURN_IF_ERROR(CopyRow(input, ordinal));
+    ++live;
   }
+  if (live == 0) return absl::OkStatus();
   const uint8_t first_byte = block.first_byte();
   std::optional<uint8_t> copied_first_byte;  // if the block may be copied
   if (first_byte == format::kStoredPlain) copied_first_byte = format::kStoredPlain;
@@ -258,7 +263,7 @@ absl::Status Merger::CopyBlock(size_t input, const StoredReader::Block& block) {
       first_byte <= dictionaries_[input].size() && dictionaries_[input][first_byte - 1].has_value())
     copied_first_byte = static_cast<uint8_t>(*dictionaries_[input][first_byte - 1] + 1);
   ByteReader header(block.bytes.subspan(1));
-  if (all_live && copied_first_byte.has_value() && header.Varint() >= kCopyRawBytesMin)
+  if (live == block.count && copied_first_byte.has_value() && header.Varint() >= kCopyRawBytesMin)
     return builder_->stored()->CopyBlock(block.bytes, block.count, *copied_first_byte);
 
   const StoredReader& stored = segments_[input]->stored();
@@ -278,7 +283,8 @@ absl::Status Merger::CopyDocuments(size_t input) {
   uint32_t next = 0;
   for (uint32_t b = 0; b < blocks; ++b) {
     ASHLAR_ASSIGN_OR_RETURN(const StoredReader::Block block, stored.BlockAt(b));
-    if (block.first != next) return segments_[input]->file().Find(format::SectionKind::kStored)->Damage(0, "bad block index");
+    if (block.first != next)
+      return segments_[input]->file().Find(format::SectionKind::kStored)->Damage(0, "bad block index");
     next = block.first + block.count;
     ASHLAR_RETURN_IF_ERROR(CopyBlock(input, block));
   }

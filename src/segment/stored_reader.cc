@@ -58,7 +58,8 @@ absl::StatusOr<uint32_t> StoredReader::BlockOf(const format::StoredTrailer& trai
   const SectionReader reader(bytes_);
   const NumberArray<SectionReader> firsts(PartOf(reader, trailer.first_offset, trailer.first_length), trailer.blocks);
   uint64_t above = 0;  // the first block that begins above the ordinal
-  if (!firsts.LowerBound(uint64_t{ordinal} + 1, &above)) return reader.Failure("bad block index", trailer.first_offset);
+  if (!firsts.LowerBound(uint64_t{ordinal} + 1, &above))
+    return reader.Failure("bad block index", trailer.first_offset);
   if (above == 0) return bytes_->Damage(trailer.first_offset, "no block holds the document");
   return static_cast<uint32_t>(above - 1);
 }
@@ -68,10 +69,12 @@ absl::StatusOr<StoredReader::Block> StoredReader::BlockAt(uint32_t block) const 
   return BlockAt(trailer, block);
 }
 
-absl::StatusOr<StoredReader::Block> StoredReader::BlockAt(const format::StoredTrailer& trailer, uint32_t block) const {
+absl::StatusOr<StoredReader::Block> StoredReader::BlockAt(const format::StoredTrailer& trailer,
+                                                          uint32_t block) const {
   const SectionReader reader(bytes_);
   const NumberArray<SectionReader> firsts(PartOf(reader, trailer.first_offset, trailer.first_length), trailer.blocks);
-  const NumberArray<SectionReader> places(PartOf(reader, trailer.places_offset, trailer.places_length), trailer.blocks);
+  const NumberArray<SectionReader> places(PartOf(reader, trailer.places_offset, trailer.places_length),
+                                          trailer.blocks);
   uint64_t first = 0, next = trailer.documents, begin = 0, end = trailer.blocks_length;
   const bool last = uint64_t{block} + 1 >= trailer.blocks;
   if (!firsts.At(block, &first) || !places.At(block, &begin) ||
@@ -119,7 +122,8 @@ absl::StatusOr<const format::Decompressor*> StoredReader::DecompressorOf(uint8_t
 absl::Status StoredReader::Decode(const Block& block, ByteBuffer* raw) const {
   ASHLAR_ASSIGN_OR_RETURN(const format::Decompressor* decompressor, DecompressorOf(block.first_byte()));
   if (!format::DecodeStoredBlock(block.bytes, decompressor, raw))
-    return bytes_->Damage(static_cast<uint64_t>(block.bytes.data() - bytes_->data()), "a block can't be decompressed");
+    return bytes_->Damage(static_cast<uint64_t>(block.bytes.data() - bytes_->data()),
+                          "a block can't be decompressed");
   return absl::OkStatus();
 }
 
@@ -132,7 +136,8 @@ absl::StatusOr<ByteSpan> StoredReader::DocumentIn(const Block& block, ByteSpan r
 
 absl::StatusOr<ByteBuffer> StoredReader::Document(uint32_t ordinal) const {
   KeptBlock& kept = ThisThread();
-  const bool hit = kept.serial == serial_ && ordinal >= kept.block.first && ordinal - kept.block.first < kept.block.count;
+  const bool hit =
+      kept.serial == serial_ && ordinal >= kept.block.first && ordinal - kept.block.first < kept.block.count;
   if (!hit) {
     kept.serial = 0;
     ASHLAR_ASSIGN_OR_RETURN(const format::StoredTrailer trailer, Trailer());

@@ -18,10 +18,8 @@
 
 namespace ashlar::segment {
 
-// What: the reading side of the stored section. A thread keeps the block it decoded last, so neighbours are cheap to fetch.
-// Owns: the dictionaries, made ready at first use.
-// Threads: any number.
-// Errors: DataLoss of the section.
+// What: the reading side of the stored section. A thread keeps the block it decoded last, so neighbours are cheap to
+// fetch. Owns: the dictionaries, made ready at first use. Threads: any number. Errors: DataLoss of the section.
 class StoredReader {
  public:
   StoredReader(const VerifiedBytes* bytes, uint32_t documents);

@@ -15,7 +15,9 @@ constexpr size_t kSampleBytesMin = format::kStoredSampleBytes / 4;
 
 std::optional<uint8_t> StoredWriter::Adopt(ByteSpan dictionary) {
   for (size_t i = 0; i < dictionaries_.size(); ++i)
-    if (std::equal(dictionaries_[i].bytes.begin(), dictionaries_[i].bytes.end(), dictionary.begin(), dictionary.end())) return static_cast<uint8_t>(i);
+    if (std::equal(dictionaries_[i].bytes.begin(), dictionaries_[i].bytes.end(), dictionary.begin(),
+                   dictionary.end()))
+      return static_cast<uint8_t>(i);
   if (dictionaries_.size() == format::kStoredDictionariesMax) return std::nullopt;
   std::unique_ptr<format::Compressor> compressor = format::Compressor::Create(dictionary);
   if (compressor == nullptr) return std::nullopt;
@@ -30,7 +32,8 @@ absl::Status StoredWriter::Add(ByteSpan document) {
   sample_.insert(sample_.end(), document.begin(), document.end());
   sample_sizes_.push_back(document.size());
   // Empty documents fill no sample, so their number ends it too.
-  const bool full = sample_.size() >= format::kStoredSampleBytes || sample_sizes_.size() >= format::kStoredSampleBytes;
+  const bool full =
+      sample_.size() >= format::kStoredSampleBytes || sample_sizes_.size() >= format::kStoredSampleBytes;
   return full ? EndSample() : absl::OkStatus();
 }
 

@@ -16,7 +16,8 @@
 
 namespace ashlar::segment {
 
-// What: keeps the first documents (512 KiB of them) until a dictionary can be made from them, then streams blocks. A merge
+// What: keeps the first documents (512 KiB of them) until a dictionary can be made from them, then streams blocks. A
+// merge
 //   adopts the dictionaries of its inputs instead; then none is made.
 // Owns: the documents of the unfinished block, the sample, the dictionaries.
 // Threads: one. Errors: the sink's.
@@ -24,8 +25,8 @@ class StoredWriter {
  public:
   explicit StoredWriter(ByteSink* sink) : sink_(sink) {}
 
-  // Takes over a dictionary of an input; its index in this section's table, nullopt if the table is full (or it is unfit). The
-  // same bytes get the same index. New blocks are compressed with the one adopted first.
+  // Takes over a dictionary of an input; its index in this section's table, nullopt if the table is full (or it is
+  // unfit). The same bytes get the same index. New blocks are compressed with the one adopted first.
   std::optional<uint8_t> Adopt(ByteSpan dictionary);
 
   absl::Status Add(ByteSpan document);
@@ -53,13 +54,13 @@ class StoredWriter {
   std::vector<size_t> sample_sizes_;
   std::vector<Dictionary> dictionaries_;
 
-  ByteBuffer heads_;   // lengths of the unfinished block's documents
-  ByteBuffer bodies_;  // and their bytes
+  ByteBuffer heads_;        // lengths of the unfinished block's documents
+  ByteBuffer bodies_;       // and their bytes
   ByteBuffer raw_, block_;  // scratch
   uint32_t block_documents_ = 0;
 
-  uint32_t documents_ = 0;        // added, the unfinished block's included
-  uint32_t block_first_ = 0;      // first ordinal of the next block to be written
+  uint32_t documents_ = 0;    // added, the unfinished block's included
+  uint32_t block_first_ = 0;  // first ordinal of the next block to be written
   uint32_t blocks_ = 0;
   format::NumberArrayWriter firsts_, places_;
 };

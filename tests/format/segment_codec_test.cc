@@ -66,10 +66,10 @@ std::vector<uint64_t> NumbersOfKind(uint64_t kind, size_t count, Prng* random) {
   uint64_t at = random->Below(1000);
   for (uint64_t& n : numbers) {
     switch (kind) {
-      case 0: at += 1; break;                      // a constant stride
-      case 1: at += random->Below(20); break;      // ascending
-      case 2: at = random->Next(); break;          // anything
-      default: at += uint64_t{1} << 50; break;     // huge strides
+      case 0: at += 1; break;                   // a constant stride
+      case 1: at += random->Below(20); break;   // ascending
+      case 2: at = random->Next(); break;       // anything
+      default: at += uint64_t{1} << 50; break;  // huge strides
     }
     n = at;
   }
@@ -101,7 +101,8 @@ TEST(NumberArray, K2_HoldsAnything) {
       const uint64_t target = numbers[random.Below(numbers.size())] + random.Below(3) - 1;
       uint64_t found = 0;
       ASSERT_TRUE(array.LowerBound(target, &found));
-      EXPECT_EQ(found, static_cast<uint64_t>(std::lower_bound(numbers.begin(), numbers.end(), target) - numbers.begin()));
+      EXPECT_EQ(found,
+                static_cast<uint64_t>(std::lower_bound(numbers.begin(), numbers.end(), target) - numbers.begin()));
     }
   }
 }
@@ -132,7 +133,8 @@ TEST(SortedStrings, K3_AreFoundByRankAndByValue) {
     for (uint32_t rank = 0; rank < strings.size(); ++rank) {
       ASSERT_TRUE(reader.At(rank, &s));
       EXPECT_EQ(s, strings[rank]);
-      for (const std::string& target : {strings[rank], strings[rank] + '\0', strings[rank].substr(0, strings[rank].size() / 2)}) {
+      for (const std::string& target :
+           {strings[rank], strings[rank] + '\0', strings[rank].substr(0, strings[rank].size() / 2)}) {
         uint32_t found = 0;
         bool equal = false;
         ASSERT_TRUE(reader.LowerBound(target, &found, &equal));

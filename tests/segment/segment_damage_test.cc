@@ -1,4 +1,5 @@
-// Damage: every truncation and flipped bits of a segment file give a typed error or the right answers (SPEC S-5 to S-8).
+// Damage: every truncation and flipped bits of a segment file give a typed error or the right answers (SPEC S-5 to
+// S-8).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,8 +42,8 @@ class SegmentDamage : public testing::Test {
     ASSERT_TRUE((*file)->Sync().ok());
   }
 
-  // Opens the file and asks everything: an error of the right kind, or the truth. Check() must not crash, and must find something
-  // if the questions did.
+  // Opens the file and asks everything: an error of the right kind, or the truth. Check() must not crash, and must
+  // find something if the questions did.
   void ExpectErrorOrTruth(OpenMode mode) {
     const auto segment = store_.Open(entry_, mode);
     if (!segment.ok()) {
@@ -106,12 +107,14 @@ TEST_F(SegmentDamage, ForgedBytesDoNotCrash) {
     const uint64_t flips = 1 + random_.Below(3);
     for (uint64_t i = 0; i < flips; ++i) {
       const size_t at = format::kFileHeaderBytes + random_.Below(footer->data_end - format::kFileHeaderBytes);
-      forged[at] = random_.OneIn(2) ? static_cast<std::byte>(random_.Next()) : forged[at] ^ static_cast<std::byte>(1 << random_.Below(8));
+      forged[at] = random_.OneIn(2) ? static_cast<std::byte>(random_.Next())
+                                    : forged[at] ^ static_cast<std::byte>(1 << random_.Below(8));
     }
     format::PageChecksummer sums(entry_.file_id);
     sums.Append(ByteSpan(forged).first(footer->data_end));
     sums.Finish();
-    for (size_t i = 0; i < sums.sums().size(); ++i) StoreU64(forged.data() + footer->data_end + i * 8, sums.sums()[i]);
+    for (size_t i = 0; i < sums.sums().size(); ++i)
+      StoreU64(forged.data() + footer->data_end + i * 8, sums.sums()[i]);
     const auto roots = format::ChecksumRoots(entry_.file_id, footer->data_end,
                                              ByteSpan(forged).subspan(footer->data_end, sums.sums().size() * 8));
     for (size_t i = 0; i < roots.size(); ++i) StoreU64(forged.data() + footer->root_offset + i * 8, roots[i]);
@@ -169,7 +172,8 @@ TEST_F(SegmentDamage, ExchangedPagesAreNoticed) {
   EXPECT_GE((*segment)->Check().size(), 2u);
 }
 
-// An optional section of a kind that this build does not know is skipped; one that is needed is Unimplemented, not damage.
+// An optional section of a kind that this build does not know is skipped; one that is needed is Unimplemented, not
+// damage.
 TEST_F(SegmentDamage, UnknownSectionsAreToldApart) {
   const size_t footer_at = bytes_.size() - format::kSegmentFooterBytes;
   const auto footer =

@@ -22,8 +22,7 @@ Inputs BuildInputs(const ModelStore& store, const Schema& schema, size_t parts, 
   Inputs inputs;
   DocumentId next_id = 1;
   for (size_t part = 0; part < parts; ++part) {
-    std::vector<ModelDocument> documents =
-        RandomDocuments(schema, 1 + random->Below(documents_max), next_id, random);
+    std::vector<ModelDocument> documents = RandomDocuments(schema, 1 + random->Below(documents_max), next_id, random);
     next_id = documents.back().id + 1;
     const auto entry = store.Build(schema, part + 1, documents);
     EXPECT_TRUE(entry.ok()) << entry.status();
@@ -110,7 +109,8 @@ TEST(SegmentMerge, TakesEarlierSchemas) {
   EXPECT_EQ((*segment)->Check(), std::vector<std::string>());
 }
 
-// Segments large enough to have dictionaries: blocks are copied, and more dictionaries come together than one segment may name.
+// Segments large enough to have dictionaries: blocks are copied, and more dictionaries come together than one segment
+// may name.
 TEST(SegmentMerge, CopiesBlocksWithTheirDictionaries) {
   Prng random(32);
   const ModelStore store;
@@ -122,7 +122,8 @@ TEST(SegmentMerge, CopiesBlocksWithTheirDictionaries) {
   uint64_t stored_bytes = 0;
   for (uint64_t part = 0; part < 10; ++part) {
     std::vector<ModelDocument> documents = RandomDocuments(schema, 1500, 1 + part * 100000, &random);
-    for (ModelDocument& d : documents) d.stored = d.stored.substr(0, 300) + "part " + std::string(1, static_cast<char>('0' + part));
+    for (ModelDocument& d : documents)
+      d.stored = d.stored.substr(0, 300) + "part " + std::string(1, static_cast<char>('0' + part));
     MergeInput input;
     input.segment = *store.Open(*store.Build(schema, part + 1, documents));
     stored_bytes += input.segment->SectionBytes().at("stored");
@@ -150,9 +151,8 @@ TEST(SegmentMerge, StopsWhenCancelled) {
   const Schema schema = RandomSchema(&random);
   const Inputs inputs = BuildInputs(store, schema, 3, 3000, 0, OpenMode::kMapped, &random);
   int asked = 0;
-  const auto merged = MergeSegments(store.env, "dir", store.Spec(schema, 100), inputs.segments, [&] {
-    return ++asked == 1;
-  });
+  const auto merged =
+      MergeSegments(store.env, "dir", store.Spec(schema, 100), inputs.segments, [&] { return ++asked == 1; });
   EXPECT_TRUE(absl::IsAborted(merged.status())) << merged.status();
   EXPECT_FALSE(*store.env.files->Exists("dir/" + FileName(100)));
 }

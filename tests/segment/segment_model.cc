@@ -22,11 +22,13 @@ uint64_t Skewed(uint64_t n, Prng* random) { return random->Below(random->Below(n
 
 Value RandomValue(FieldType type, Prng* random) {
   switch (type) {
-    case FieldType::kKeyword: return absl::StrCat(random->OneIn(2) ? "common-prefix-of-twenty-" : "", random->Below(40));
+    case FieldType::kKeyword:
+      return absl::StrCat(random->OneIn(2) ? "common-prefix-of-twenty-" : "", random->Below(40));
     case FieldType::kDouble:
       return random->OneIn(5) ? 0.0 : (random->Uniform() - 0.5) * (random->OneIn(2) ? 1.0 : 1e300);
     case FieldType::kDate: return Date{static_cast<int64_t>(1700000000000 + random->Below(1u << 30))};
-    default: return random->OneIn(4) ? static_cast<int64_t>(random->Next()) : static_cast<int64_t>(random->Below(100)) - 50;
+    default:
+      return random->OneIn(4) ? static_cast<int64_t>(random->Next()) : static_cast<int64_t>(random->Below(100)) - 50;
   }
 }
 
@@ -204,7 +206,8 @@ std::vector<ModelDocument> RandomDocuments(const Schema& schema, size_t count, D
       }
     }
     const uint64_t stored = random->OneIn(40) ? random->Below(6000) : random->Below(200);
-    for (uint64_t i = 0; i < stored; ++i) d.stored += static_cast<char>('a' + Skewed(random->OneIn(7) ? 26 : 4, random));
+    for (uint64_t i = 0; i < stored; ++i)
+      d.stored += static_cast<char>('a' + Skewed(random->OneIn(7) ? 26 : 4, random));
   }
   return documents;
 }
@@ -232,7 +235,8 @@ absl::StatusOr<format::SegmentEntry> ModelStore::Build(const Schema& schema, uin
   spec.postings_per_field.resize(schema.fields.size());
   for (const ModelDocument& d : documents)
     for (size_t field = 0; field < d.terms.size(); ++field) spec.postings_per_field[field] += d.terms[field].size();
-  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<SegmentBuilder> builder, SegmentBuilder::Create(env, directory, spec));
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<SegmentBuilder> builder,
+                          SegmentBuilder::Create(env, directory, spec));
   for (const ModelDocument& d : documents) {
     std::vector<uint32_t> lengths(schema.fields.size());
     std::vector<format::ValueView> columns;
@@ -248,11 +252,13 @@ absl::StatusOr<format::SegmentEntry> ModelStore::Build(const Schema& schema, uin
     row.columns = columns;
     ASHLAR_RETURN_IF_ERROR(builder->AddDocument(row));
   }
-  for (const IndexId index : IndexesOf(schema)) ASHLAR_RETURN_IF_ERROR(AddIndex(schema, index, documents, builder.get()));
+  for (const IndexId index : IndexesOf(schema))
+    ASHLAR_RETURN_IF_ERROR(AddIndex(schema, index, documents, builder.get()));
   return builder->Finish();
 }
 
-absl::StatusOr<std::shared_ptr<const Segment>> ModelStore::Open(const format::SegmentEntry& entry, OpenMode mode) const {
+absl::StatusOr<std::shared_ptr<const Segment>> ModelStore::Open(const format::SegmentEntry& entry,
+                                                                OpenMode mode) const {
   return Segment::Open(env, directory, entry, store_id, 7, mode);
 }
 
@@ -282,10 +288,13 @@ void ExpectHolds(const Segment& segment, const Schema& schema, const std::vector
   }
   std::sort(keys.begin(), keys.end());
   std::vector<std::pair<std::string, uint32_t>> visited;
-  ASSERT_TRUE(segment.VisitKeys({}, [&](std::string_view key, uint32_t ordinal) {
-                       visited.emplace_back(key, ordinal);
-                       return true;
-                     }).ok());
+  ASSERT_TRUE(segment
+                  .VisitKeys({},
+                             [&](std::string_view key, uint32_t ordinal) {
+                               visited.emplace_back(key, ordinal);
+                               return true;
+                             })
+                  .ok());
   EXPECT_EQ(visited, keys);
 
   std::vector<IndexId> all = IndexesOf(schema);

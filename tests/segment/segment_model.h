@@ -46,9 +46,11 @@ struct ModelStore {
                                                       OpenMode mode = OpenMode::kMapped) const;
 };
 
-// Asks the segment everything and compares with the documents; fails the current test on a difference. `schema`: of the documents.
+// Asks the segment everything and compares with the documents; fails the current test on a difference. `schema`: of
+// the documents.
 void ExpectHolds(const Segment& segment, const Schema& schema, const std::vector<ModelDocument>& documents);
-// Asks the segment everything; the first error. What is answered is added to `answers` (for comparisons of two segments).
+// Asks the segment everything; the first error. What is answered is added to `answers` (for comparisons of two
+// segments).
 absl::Status AskEverything(const Segment& segment, const Schema& schema, const std::vector<ModelDocument>& documents,
                            std::vector<std::string>* answers);
 

@@ -11,7 +11,8 @@ namespace {
 
 TEST(SegmentNames, AreNumbersBothWays) {
   EXPECT_EQ(FileName(0x2a), "segment-000000000000002a.seg");
-  for (const uint64_t n : {uint64_t{1}, uint64_t{0x123456789abcdef0}, UINT64_MAX}) EXPECT_EQ(NumberOf(FileName(n)), n);
+  for (const uint64_t n : {uint64_t{1}, uint64_t{0x123456789abcdef0}, UINT64_MAX})
+    EXPECT_EQ(NumberOf(FileName(n)), n);
   EXPECT_EQ(NumberOf("segment-000000000000002A.seg"), 0u);
   EXPECT_EQ(NumberOf("segment-2a.seg"), 0u);
   EXPECT_EQ(NumberOf("journal-000000000000002a.seg"), 0u);
