@@ -33,7 +33,7 @@ struct Field {
   bool stored = true;                  // returned with the document
   bool positions = true;               // text only: keeps word places, needed by phrases
   bool column = true;                  // keyword, int64, double, date only: filters, facets, sort
-  AnalyzerOptions analyzer;            // text only
+  AnalyzerOptions analyzer{};          // text only
   bool operator==(const Field&) const = default;
 };
 

@@ -6,12 +6,12 @@
 #include <cstdlib>
 
 // Always on; guards memory safety and what is about to be written to disk.
-#define ASHLAR_CHECK(condition)                                                                       \
-  do {                                                                                                \
-    if (!(condition)) [[unlikely]] {                                                                  \
+#define ASHLAR_CHECK(condition)                                                                 \
+  do {                                                                                          \
+    if (!(condition)) [[unlikely]] {                                                            \
       std::fprintf(stderr, "%s:%d: ASHLAR_CHECK failed: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                                   \
-    }                                                                                                 \
+      std::abort();                                                                             \
+    }                                                                                           \
   } while (false)
 
 #ifdef NDEBUG

@@ -68,21 +68,22 @@ std::optional<ErrorPlace> PlaceOf(const absl::Status& status) {
 }
 
 absl::Status DataLoss(std::string_view file, std::string_view section, uint64_t offset, std::string_view message) {
-  return WithPlace(absl::DataLossError(absl::StrCat(ToAbsl(file), ": ", ToAbsl(section), " at offset ", offset, ": ",
-                                                    ToAbsl(message))),
+  return WithPlace(absl::DataLossError(
+                       absl::StrCat(ToAbsl(file), ": ", ToAbsl(section), " at offset ", offset, ": ", ToAbsl(message))),
                    file, section, offset);
 }
 
 absl::Status ErrnoError(int error, std::string_view operation, std::string_view file) {
-  return WithPlace(absl::Status(CodeOfErrno(error), absl::StrCat(ToAbsl(file), ": ", ToAbsl(operation), ": ",
-                                                                 std::strerror(error))),
-                   file, "", 0);
+  return WithPlace(
+      absl::Status(CodeOfErrno(error), absl::StrCat(ToAbsl(file), ": ", ToAbsl(operation), ": ", std::strerror(error))),
+      file, "", 0);
 }
 
 absl::Status Annotate(const absl::Status& status, std::string_view prefix) {
   if (status.ok()) return status;
   absl::Status result(status.code(), absl::StrCat(ToAbsl(prefix), ": ", status.message()));
-  status.ForEachPayload([&result](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
+  status.ForEachPayload(
+      [&result](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
   return result;
 }
 

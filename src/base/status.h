@@ -29,8 +29,7 @@ absl::Status Unimplemented(std::string_view message);
 absl::Status Internal(std::string_view message);
 
 // Damage: what was read breaks a checksum or a rule of format/SPEC.md. `section` is a section or record name.
-absl::Status DataLoss(std::string_view file, std::string_view section, uint64_t offset,
-                      std::string_view message);
+absl::Status DataLoss(std::string_view file, std::string_view section, uint64_t offset, std::string_view message);
 
 // A failed system call. ENOSPC, EDQUOT -> ResourceExhausted; ENOENT -> NotFound; EEXIST -> AlreadyExists; EACCES,
 // EPERM, EROFS -> PermissionDenied; ENOMEM, EMFILE, ENFILE -> ResourceExhausted; EIO -> Internal; others -> Internal.
@@ -47,10 +46,9 @@ absl::Status WithPlace(absl::Status status, std::string_view file, std::string_v
 #define ASHLAR_CONCAT_INNER(a, b) a##b
 #define ASHLAR_CONCAT(a, b) ASHLAR_CONCAT_INNER(a, b)
 
-#define ASHLAR_RETURN_IF_ERROR(expr)                            \
-  do {                                                          \
-    if (absl::Status ashlar_status = (expr); !ashlar_status.ok()) \
-      return ashlar_status;                                     \
+#define ASHLAR_RETURN_IF_ERROR(expr)                                                    \
+  do {                                                                                  \
+    if (absl::Status ashlar_status = (expr); !ashlar_status.ok()) return ashlar_status; \
   } while (false)
 
 #define ASHLAR_ASSIGN_OR_RETURN_IMPL(result, lhs, expr) \

@@ -1,5 +1,5 @@
-// LmdbEnvironment: the one MDB_env that a process may have for a catalog file, shared by all catalogs that are open on it.
-// LMDB must not be opened twice in a process: closing one of the two would drop the file locks of both.
+// LmdbEnvironment: the one MDB_env that a process may have for a catalog file, shared by all catalogs that are open on
+// it. LMDB must not be opened twice in a process: closing one of the two would drop the file locks of both.
 #ifndef ASHLAR_SRC_CATALOG_LMDB_ENVIRONMENT_H_
 #define ASHLAR_SRC_CATALOG_LMDB_ENVIRONMENT_H_
 
@@ -18,14 +18,15 @@
 
 namespace ashlar::catalog {
 
-// A failed LMDB call as a status that names the file. MDB_MAP_FULL is OutOfRange, which Transact turns into a larger map.
+// A failed LMDB call as a status that names the file. MDB_MAP_FULL is OutOfRange, which Transact turns into a larger
+// map.
 absl::Status LmdbError(int code, std::string_view operation, const std::string& path);
 
 // Threads: any. After a fork the child gets FailedPrecondition and its destructors touch neither file nor lock.
 class LmdbEnvironment {
  public:
-  // A share in the process's environment for the file at `path` (a native path that exists and was walked). A writable share makes
-  // an environment that was opened for reading only a writable one.
+  // A share in the process's environment for the file at `path` (a native path that exists and was walked). A writable
+  // share makes an environment that was opened for reading only a writable one.
   class Share {
    public:
     explicit Share(LmdbEnvironment* environment) : environment_(environment) {}
@@ -42,8 +43,9 @@ class LmdbEnvironment {
   // Makes the two metas of an empty catalog in a new file, without a lock file; not synced.
   static absl::Status CreateFile(const std::string& path);
 
-  // Runs `body` in a transaction, again if the map had to grow meanwhile. A read transaction is aborted behind it; a write transaction
-  // is committed if it returns OK. `body` may run several times and must not keep pointers into the map.
+  // Runs `body` in a transaction, again if the map had to grow meanwhile. A read transaction is aborted behind it; a
+  // write transaction is committed if it returns OK. `body` may run several times and must not keep pointers into the
+  // map.
   absl::Status Transact(bool write, const std::function<absl::Status(MDB_txn*, MDB_dbi)>& body);
 
   // After a commit that failed in a way that leaves its fate open.

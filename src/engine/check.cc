@@ -57,7 +57,8 @@ void CheckLengths(const SnapshotState& snapshot, const std::vector<format::Index
       if (!overlay.IsDead(ordinal)) sum += view.overlay->Length(index, ordinal);
     const uint64_t kept = cell.length_sums[SumIndex(*view.schema, index)];
     if (sum != kept)
-      findings->push_back(absl::StrCat("index ", index, ": the live lengths sum to ", sum, ", the statistics say ", kept));
+      findings->push_back(
+          absl::StrCat("index ", index, ": the live lengths sum to ", sum, ", the statistics say ", kept));
   }
 }
 

@@ -53,11 +53,11 @@ struct AnalyzedOperation {
 struct PendingWrite {
   std::vector<AnalyzedOperation>* operations = nullptr;
   const WriteOptions* options = nullptr;
-  ByteBuffer encoded;       // the record's operations
-  DocumentId forced_id = 0; // reindex: the sequence that the one operation must get
+  ByteBuffer encoded;        // the record's operations
+  DocumentId forced_id = 0;  // reindex: the sequence that the one operation must get
   absl::Status status;
   WriteResult result;
-  bool done = false;        // guarded by the engine's queue mutex
+  bool done = false;  // guarded by the engine's queue mutex
 };
 
 class Engine {
@@ -102,8 +102,8 @@ class Engine {
   struct Effect {
     AnalyzedOperation* operation = nullptr;
     Sequence sequence = 0;
-    Location kills;           // kNone: nothing
-    bool adds = false;        // false for deletes and for puts that a later operation of the batch supersedes
+    Location kills;     // kNone: nothing
+    bool adds = false;  // false for deletes and for puts that a later operation of the batch supersedes
     uint32_t added_ordinal = 0;
   };
   // The state of the group of batches being written: what its earlier operations did to keys and ids.
@@ -162,8 +162,7 @@ class Engine {
   absl::StatusOr<Location> FindLiveId(DocumentId id, const Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // A delete by id of a document with a key: later operations of the group must see the key as free.
-  absl::Status ForgetKeyOf(const Location& location, Group* group) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status ForgetKeyOf(const Location& location, Group* group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // Reads what the kill of a location will need, so that damage shows before anything is written.
   absl::Status PrepareKill(const Location& location) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   void Apply(std::vector<Effect>* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
@@ -188,7 +187,8 @@ class Engine {
   absl::StatusOr<std::optional<format::SegmentEntry>> WriteOverlay(const overlay::Overlay& overlay, uint32_t documents,
                                                                    Sequence at)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  // Makes `segments` and everything up to the visible sequence the store's durable state, and shows it with a new overlay.
+  // Makes `segments` and everything up to the visible sequence the store's durable state, and shows it with a new
+  // overlay.
   absl::Status PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segments)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   void RemoveUnpublished(const format::SegmentEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
@@ -237,8 +237,8 @@ class Engine {
   std::shared_ptr<const Schema> schema_ ABSL_GUARDED_BY(writer_mutex_);  // committed_.schema, shared with views
   text::DocumentAnalyzer* replay_analyzer_ ABSL_GUARDED_BY(writer_mutex_) = nullptr;  // during ReplayJournal
   std::vector<format::IndexId> searchable_ ABSL_GUARDED_BY(writer_mutex_);  // fields with lengths, and the group
-  uint64_t replay_bytes_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // in the journal beyond the floor
-  uint64_t tokens_cut_ ABSL_GUARDED_BY(writer_mutex_) = 0;    // since this store was opened
+  uint64_t replay_bytes_ ABSL_GUARDED_BY(writer_mutex_) = 0;                // in the journal beyond the floor
+  uint64_t tokens_cut_ ABSL_GUARDED_BY(writer_mutex_) = 0;                  // since this store was opened
 
   // The bulk path (kOff, keys_are_new): invisible until its flush.
   std::unique_ptr<overlay::Overlay> bulk_ ABSL_GUARDED_BY(writer_mutex_);

@@ -95,11 +95,12 @@ absl::StatusOr<std::optional<format::SegmentEntry>> Engine::WriteOverlay(const o
   std::vector<uint32_t> lengths(schema.fields.size(), 0);
   for (uint32_t ordinal = 0; ordinal < documents; ++ordinal) {
     if (new_ordinal[ordinal] == format::kNoDocument) continue;
-    if (!splitter.Split(overlay.DocumentOf(ordinal))) return Internal("an encoded document of the overlay is malformed");
+    if (!splitter.Split(overlay.DocumentOf(ordinal)))
+      return Internal("an encoded document of the overlay is malformed");
     for (const format::IndexId index : searchable_)
       if (index != format::kGroupIndex) lengths[index] = overlay.Length(index, ordinal);
-    ASHLAR_RETURN_IF_ERROR(builder->AddDocument({overlay.IdOf(ordinal), overlay.KeyOf(ordinal), lengths,
-                                                 splitter.stored(), splitter.columns()}));
+    ASHLAR_RETURN_IF_ERROR(builder->AddDocument(
+        {overlay.IdOf(ordinal), overlay.KeyOf(ordinal), lengths, splitter.stored(), splitter.columns()}));
   }
   for (const format::IndexId index : segment::IndexesOf(schema)) {
     ASHLAR_RETURN_IF_ERROR(builder->BeginIndex(index));
@@ -111,9 +112,9 @@ absl::StatusOr<std::optional<format::SegmentEntry>> Engine::WriteOverlay(const o
 }
 
 absl::StatusOr<std::shared_ptr<LiveSegment>> Engine::OpenSegment(const format::SegmentEntry& entry) {
-  ASHLAR_ASSIGN_OR_RETURN(std::shared_ptr<const segment::Segment> segment,
-                          segment::Segment::Open(env_, directory_, entry, committed_.store_id, committed_.generation,
-                                                 options_.open_mode));
+  ASHLAR_ASSIGN_OR_RETURN(
+      std::shared_ptr<const segment::Segment> segment,
+      segment::Segment::Open(env_, directory_, entry, committed_.store_id, committed_.generation, options_.open_mode));
   return std::make_shared<LiveSegment>(std::move(segment), entry);
 }
 

@@ -1,5 +1,6 @@
 // LiveSegment: a segment and the deaths of its documents. Shared by every view that shows the segment, so that a
-// delete copies nothing: death[ordinal] is written once, and a snapshot at S sees a document as dead iff 0 < death <= S.
+// delete copies nothing: death[ordinal] is written once, and a snapshot at S sees a document as dead iff 0 < death <=
+// S.
 #ifndef ASHLAR_SRC_ENGINE_LIVE_SEGMENT_H_
 #define ASHLAR_SRC_ENGINE_LIVE_SEGMENT_H_
 
@@ -34,8 +35,8 @@ class LiveSegment {
   const format::SegmentEntry& entry() const { return entry_; }
   uint32_t document_count() const { return segment_->document_count(); }
 
-  // The sequence of a document's death, 0 if it is alive. Relaxed loads are enough: who holds a snapshot at S acquired it
-  // after every death <= S was stored, and any other value means "alive at S".
+  // The sequence of a document's death, 0 if it is alive. Relaxed loads are enough: who holds a snapshot at S acquired
+  // it after every death <= S was stored, and any other value means "alive at S".
   Sequence DeathOf(uint32_t ordinal) const {
     const std::atomic<Sequence>* deaths = deaths_.load(std::memory_order_acquire);
     return deaths == nullptr ? 0 : deaths[ordinal].load(std::memory_order_relaxed);

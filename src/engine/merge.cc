@@ -1,7 +1,7 @@
-// Merge: keeps segments few. Size-tiered over adjacent runs: a segment's tier is the power of merge_factor that its bytes
-// reach, and when the youngest `merge_factor` segments are of one tier or lower they become one. A segment of which
-// more than half is dead is rewritten alone. Always right after a flush, so that no document that is dropped died beyond
-// the floor: losing the journal's tail can never bring back a document that a merge has dropped.
+// Merge: keeps segments few. Size-tiered over adjacent runs: a segment's tier is the power of merge_factor that its
+// bytes reach, and when the youngest `merge_factor` segments are of one tier or lower they become one. A segment of
+// which more than half is dead is rewritten alone. Always right after a flush, so that no document that is dropped died
+// beyond the floor: losing the journal's tail can never bring back a document that a merge has dropped.
 #include <algorithm>
 #include <utility>
 
@@ -27,7 +27,8 @@ struct Range {
 
 Range NextMerge(const std::vector<std::shared_ptr<LiveSegment>>& segments, uint32_t merge_factor) {
   std::vector<int> tiers;
-  for (const std::shared_ptr<LiveSegment>& live : segments) tiers.push_back(TierOf(live->entry().file_bytes, merge_factor));
+  for (const std::shared_ptr<LiveSegment>& live : segments)
+    tiers.push_back(TierOf(live->entry().file_bytes, merge_factor));
   for (int tier = 0; tier <= 30; ++tier) {
     // The longest run of neighbours at or below this tier.
     Range best;

@@ -12,7 +12,8 @@
 namespace ashlar::engine {
 namespace {
 
-// A longer journal is flushed at close rather than replayed at the next open: replay analyses about 30 MB of text a second.
+// A longer journal is flushed at close rather than replayed at the next open: replay analyses about 30 MB of text a
+// second.
 constexpr uint64_t kSealedTailBytesMax = uint64_t{256} << 10;
 // Readers beside a writer that commits all the time try again this often.
 constexpr int kReadTries = 20;
@@ -35,9 +36,7 @@ Engine::Engine(env::Env env, std::shared_ptr<env::MemoryEnv> memory, std::string
       options_(options),
       fork_generation_(env::ForkGeneration()) {}
 
-Engine::~Engine() {
-  Close().IgnoreError();
-}
+Engine::~Engine() { Close().IgnoreError(); }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(env::Env env, std::shared_ptr<env::MemoryEnv> memory,
                                                      const std::string& directory, const Options& options,
@@ -157,8 +156,7 @@ absl::Status Engine::LoadStore() {
   ASHLAR_RETURN_IF_ERROR(LoadDeaths(committed_, segments));
   watermark_ = committed_.watermark;
   next_file_number_ = std::max(next_file_number_, committed_.next_file_number);
-  std::shared_ptr<View> view =
-      NewView(std::move(segments), std::make_shared<overlay::Overlay>(committed_.schema));
+  std::shared_ptr<View> view = NewView(std::move(segments), std::make_shared<overlay::Overlay>(committed_.schema));
   view_ = view;
   cell_ = Cell();
   cell_.sequence = committed_.floor;

@@ -1,6 +1,6 @@
-// Recovery: what opening finds after a crash, or after a clean close. Segments and deaths as of the catalog's floor, then
-// the journal's records beyond it, through the same resolution and application as fresh writes. Then files that the catalog
-// does not name are removed, if they are provably ours.
+// Recovery: what opening finds after a crash, or after a clean close. Segments and deaths as of the catalog's floor,
+// then the journal's records beyond it, through the same resolution and application as fresh writes. Then files that
+// the catalog does not name are removed, if they are provably ours.
 #include <algorithm>
 #include <utility>
 
@@ -15,9 +15,9 @@
 namespace ashlar::engine {
 namespace {
 
-// More sequences than the un-synced part of a journal can have handed out: its file is at most 64 MiB or one batch of at
-// most 1 GiB, and an operation takes at least two bytes. After an unclean end numbering starts beyond all of them, so that
-// a DocumentId that a reader may have seen never comes to mean another document.
+// More sequences than the un-synced part of a journal can have handed out: its file is at most 64 MiB or one batch of
+// at most 1 GiB, and an operation takes at least two bytes. After an unclean end numbering starts beyond all of them,
+// so that a DocumentId that a reader may have seen never comes to mean another document.
 constexpr Sequence kUnsyncedSequencesMax = Sequence{1} << 29;
 
 }  // namespace
@@ -50,22 +50,25 @@ absl::Status Engine::LoadDeaths(const format::CatalogValue& value,
     if (deaths.file_id != value.deaths_file_id || deaths.store_id != value.store_id)
       return DataLoss(path, "header", 24, "not the deaths file that the catalog names");
     if (deaths.generation > value.generation)
-      return DataLoss(path, "header", 0, absl::StrCat("built for generation ", deaths.generation,
-                                                      ", but the catalog is at ", value.generation));
+      return DataLoss(
+          path, "header", 0,
+          absl::StrCat("built for generation ", deaths.generation, ", but the catalog is at ", value.generation));
   }
   for (size_t i = 0; i < segments.size(); ++i) {
     LiveSegment& live = *segments[i];
-    const auto found = std::find_if(deaths.segments.begin(), deaths.segments.end(),
-                                    [&live](const format::SegmentDeaths& d) { return d.segment_number == live.entry().number; });
+    const auto found =
+        std::find_if(deaths.segments.begin(), deaths.segments.end(),
+                     [&live](const format::SegmentDeaths& d) { return d.segment_number == live.entry().number; });
     const size_t count = found == deaths.segments.end() ? 0 : found->deaths.size();
     if (count != value.segments[i].dead)
       return DataLoss(path.empty() ? live.segment().path() : path, "deaths", 0,
-                      absl::StrCat("segment ", live.entry().number, " has ", count, " dead documents, the catalog says ",
-                                   value.segments[i].dead));
+                      absl::StrCat("segment ", live.entry().number, " has ", count,
+                                   " dead documents, the catalog says ", value.segments[i].dead));
     if (count == 0) continue;
     for (const format::Death& death : found->deaths) {
       if (death.ordinal >= live.document_count())
-        return DataLoss(path, "deaths", 0, absl::StrCat("ordinal ", death.ordinal, " is beyond segment ", live.entry().number));
+        return DataLoss(path, "deaths", 0,
+                        absl::StrCat("ordinal ", death.ordinal, " is beyond segment ", live.entry().number));
       if (live.DeathOf(death.ordinal) == 0) live.Kill(death.ordinal, death.sequence);
     }
   }
@@ -107,14 +110,16 @@ absl::Status Engine::ReplayJournal(bool resume) {
       std::optional<journal::Status> status;
       if (page.ok()) status = (*page)->Load();
       if (!status.has_value()) return absl::AbortedError("the writer has not said yet how far its journal goes");
-      if (status->generation > committed_.generation) return absl::AbortedError("the writer has published a newer generation");
+      if (status->generation > committed_.generation)
+        return absl::AbortedError("the writer has published a newer generation");
       options.limit = status->position;
     }
   }
   ASHLAR_ASSIGN_OR_RETURN(AnalyzerPool::Loan analyzer, analyzers_.Borrow());
   replay_analyzer_ = &*analyzer;
   std::vector<journal::FileContext> headers;
-  const auto visit = [this](const journal::Record& record) ABSL_NO_THREAD_SAFETY_ANALYSIS { return ReplayRecord(record); };
+  const auto visit = [this](const journal::Record& record)
+                         ABSL_NO_THREAD_SAFETY_ANALYSIS { return ReplayRecord(record); };
   absl::StatusOr<journal::ReplayEnd> end = journal::Replay(env_, directory_, options, visit, &headers);
   replay_analyzer_ = nullptr;
   if (!end.ok()) return end.status();
@@ -140,24 +145,25 @@ absl::Status Engine::ReplayRecord(const journal::Record& record) {
   if (record.schema_number > committed_.schema_number) return damaged("written with a newer schema than the catalog's");
   std::vector<AnalyzedOperation> operations;
   absl::Status status;
-  const bool well_formed = format::VisitOperations(record.operations, [&](const format::OperationView& view) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    AnalyzedOperation& operation = operations.emplace_back();
-    switch (view.kind) {
-      case format::OperationKind::kPut:
-        operation.kind = WriteBatch::Kind::kPut;
-        status = replay_analyzer_->AnalyzeEncoded(view.document, &operation.document);
-        break;
-      case format::OperationKind::kDelete:
-        operation.kind = WriteBatch::Kind::kDelete;
-        operation.key = std::string(view.key);
-        break;
-      case format::OperationKind::kDeleteId:
-        operation.kind = WriteBatch::Kind::kDeleteId;
-        operation.expected = view.id;
-        break;
-    }
-    return status.ok();
-  });
+  const bool well_formed =
+      format::VisitOperations(record.operations, [&](const format::OperationView& view) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        AnalyzedOperation& operation = operations.emplace_back();
+        switch (view.kind) {
+          case format::OperationKind::kPut:
+            operation.kind = WriteBatch::Kind::kPut;
+            status = replay_analyzer_->AnalyzeEncoded(view.document, &operation.document);
+            break;
+          case format::OperationKind::kDelete:
+            operation.kind = WriteBatch::Kind::kDelete;
+            operation.key = std::string(view.key);
+            break;
+          case format::OperationKind::kDeleteId:
+            operation.kind = WriteBatch::Kind::kDeleteId;
+            operation.expected = view.id;
+            break;
+        }
+        return status.ok();
+      });
   if (!status.ok()) return damaged(FromAbsl(status.message()));
   if (!well_formed) return damaged("its operations are malformed");
   if (record.operation_count != std::max<size_t>(1, operations.size())) return damaged("wrong number of operations");
@@ -208,7 +214,8 @@ absl::Status Engine::RemoveOrphans() {
       ours |= format::DecodeFileHeader(header, kind, path, committed_.store_id).ok();
     if (!ours) continue;
     if (kind == format::FileKind::kSegment) {
-      const absl::StatusOr<uint64_t> generation = segment::PeekGeneration(env_, directory_, number, committed_.store_id);
+      const absl::StatusOr<uint64_t> generation =
+          segment::PeekGeneration(env_, directory_, number, committed_.store_id);
       if (generation.ok() && *generation > committed_.generation)
         return DataLoss(path, "footer", 0,
                         absl::StrCat("built on generation ", *generation, ", but the catalog is at ",

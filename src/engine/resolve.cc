@@ -34,7 +34,8 @@ void Engine::Group::RollBackBatch() {
   for (const DocumentId id : undo_killed) killed_ids.erase(id);
 }
 
-// A put of this same batch that is superseded is not added, and leaves its own kill to the operation that supersedes it.
+// A put of this same batch that is superseded is not added, and leaves its own kill to the operation that supersedes
+// it.
 Engine::Location Engine::Group::Supersede(const Location& location) {
   if (location.where != Location::Where::kPending || location.ordinal < batch_first_effect) return location;
   Effect& earlier = effects[location.ordinal];
@@ -102,7 +103,8 @@ absl::Status Engine::PrepareKill(const Location& location) const {
   return view_->segments[location.segment]->LoadLengths(*view_->schema);
 }
 
-absl::Status Engine::ResolveOperation(AnalyzedOperation* operation, Sequence sequence, WriteResult* result, Group* group) {
+absl::Status Engine::ResolveOperation(AnalyzedOperation* operation, Sequence sequence, WriteResult* result,
+                                      Group* group) {
   Location live;
   const bool has_key =
       operation->is_put() ? !operation->document.key.empty() : operation->kind == WriteBatch::Kind::kDelete;

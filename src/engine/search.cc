@@ -24,7 +24,8 @@ absl::StatusOr<SearchResult> Search(const SnapshotState& snapshot, const Prepare
 
   std::vector<SegmentSource> segments;
   segments.reserve(view.segments.size());
-  for (size_t i = 0; i < view.segments.size(); ++i) segments.emplace_back(*view.segments[i], view.bases[i], cell.sequence);
+  for (size_t i = 0; i < view.segments.size(); ++i)
+    segments.emplace_back(*view.segments[i], view.bases[i], cell.sequence);
   const OverlaySource overlay(*view.overlay, cell.overlay_documents, view.bases.back(), cell.sequence);
   std::vector<query::SourceRun<SegmentSource>> runs;
   runs.reserve(segments.size());

@@ -83,8 +83,7 @@ absl::Status Snapshot::Scan(Order order, const std::function<bool(const StoredDo
     const bool overlay = source == view.segments.size();
     const uint32_t count = overlay ? state.cell().overlay_documents : view.segments[source]->document_count();
     for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
-      const Sequence death =
-          overlay ? view.overlay->DeathOf(ordinal) : view.segments[source]->DeathOf(ordinal);
+      const Sequence death = overlay ? view.overlay->DeathOf(ordinal) : view.segments[source]->DeathOf(ordinal);
       if (death != 0 && death <= state.cell().sequence) continue;
       ASHLAR_ASSIGN_OR_RETURN(const StoredDocument document, engine::ReadDocument(state, {source, ordinal}));
       if (!visit(document)) return absl::OkStatus();

@@ -13,8 +13,7 @@ namespace ashlar::engine {
 
 std::shared_ptr<const SnapshotState> Engine::TakeSnapshot() const {
   auto [view, cell] = box_.Get();
-  return std::make_shared<const SnapshotState>(std::move(view), std::move(cell), snapshots_,
-                                               env_.clock->MonotonicNs());
+  return std::make_shared<const SnapshotState>(std::move(view), std::move(cell), snapshots_, env_.clock->MonotonicNs());
 }
 
 absl::StatusOr<PreparedQuery> Engine::Prepare(const Query& query) const {

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "ashlar/reindex.h"
 #include "absl/strings/str_cat.h"
+#include "ashlar/reindex.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
 
@@ -98,8 +98,8 @@ absl::Status Reindex(const Store& source, const std::string& directory, const Op
   const Schema schema = source.schema();
   for (const Field& field : schema.fields)
     if (!field.stored && field.name != schema.key)
-      return FailedPrecondition(absl::StrCat("field '", field.name,
-                                             "' is not stored, so its text can't be indexed again from this store"));
+      return FailedPrecondition(
+          absl::StrCat("field '", field.name, "' is not stored, so its text can't be indexed again from this store"));
   Options creating = options;
   creating.create_if_missing = true;
   creating.error_if_exists = true;

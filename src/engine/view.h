@@ -1,10 +1,11 @@
 // View, cell and snapshot: how a fixed point in time is shared without stopping the writer.
 //
 //   View  the sources: segments and the overlay. A new one when a flush, a merge or a new schema changes them.
-//   Cell  the point in time within a view: sequence, documents of the overlay, live statistics. A new one per batch group.
+//   Cell  the point in time within a view: sequence, documents of the overlay, live statistics. A new one per batch
+//   group.
 //
-// A snapshot is one View and the Cell that belonged to it at one moment; ViewBox exchanges both under a mutex that guards
-// only that copy (std::atomic<shared_ptr> of g++ 12 is not clean under ThreadSanitizer).
+// A snapshot is one View and the Cell that belonged to it at one moment; ViewBox exchanges both under a mutex that
+// guards only that copy (std::atomic<shared_ptr> of g++ 12 is not clean under ThreadSanitizer).
 #ifndef ASHLAR_SRC_ENGINE_VIEW_H_
 #define ASHLAR_SRC_ENGINE_VIEW_H_
 
@@ -80,7 +81,10 @@ class SnapshotState {
  public:
   SnapshotState(std::shared_ptr<const View> view, std::shared_ptr<const Cell> cell, std::shared_ptr<SnapshotList> list,
                 uint64_t now_ns)
-      : view_(std::move(view)), cell_(std::move(cell)), list_(std::move(list)), place_(list_->Add(cell_->sequence, now_ns)) {}
+      : view_(std::move(view)),
+        cell_(std::move(cell)),
+        list_(std::move(list)),
+        place_(list_->Add(cell_->sequence, now_ns)) {}
   ~SnapshotState() { list_->Remove(place_); }
   SnapshotState(const SnapshotState&) = delete;
   SnapshotState& operator=(const SnapshotState&) = delete;

@@ -99,8 +99,8 @@ absl::StatusOr<WriteResult> Engine::Write(const WriteBatch& batch, const WriteOp
   write.options = &options;
   EncodeOperations(operations, &write.encoded);
   if (write.encoded.size() > options_.batch_bytes_max)
-    return ResourceExhausted(absl::StrCat("the batch has ", write.encoded.size(), " bytes; batch_bytes_max is ",
-                                          options_.batch_bytes_max));
+    return ResourceExhausted(
+        absl::StrCat("the batch has ", write.encoded.size(), " bytes; batch_bytes_max is ", options_.batch_bytes_max));
   ASHLAR_RETURN_IF_ERROR(Submit(&write));
   return std::move(write.result);
 }
@@ -162,7 +162,8 @@ void Engine::WriteGroup(const std::vector<PendingWrite*>& writes) {
   };
   absl::Status status = CheckWritable();
   if (status.ok()) status = SyncIfDue();
-  if (status.ok() && view_->overlay->bytes() >= 2 * options_.overlay_bytes_max) status = FlushLocked();  // back-pressure
+  if (status.ok() && view_->overlay->bytes() >= 2 * options_.overlay_bytes_max)
+    status = FlushLocked();  // back-pressure
   if (status.ok() && writes[0]->options->keys_are_new) {
     writes[0]->status = WriteBulk(writes[0]);
     return;
@@ -219,8 +220,8 @@ void Engine::WriteGroup(const std::vector<PendingWrite*>& writes) {
 
 absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, const std::vector<Sequence>& firsts,
                                   bool sync) {
-  // A seal says that no sequence beyond it was handed out. So the first group after one is synced in every mode: else power
-  // loss could take acknowledged batches and leave the seal as the end, and their sequences would be given again.
+  // A seal says that no sequence beyond it was handed out. So the first group after one is synced in every mode: else
+  // power loss could take acknowledged batches and leave the seal as the end, and their sequences would be given again.
   if (journal_ == nullptr && replay_end_.sealed) sync = true;
   if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, false);
   std::vector<journal::Record> records;
@@ -277,11 +278,11 @@ absl::Status Engine::EnsureJournal() {
   const auto next_number = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextFileNumber(); };
   const journal::WriterOptions options;
   if (replay_end_.sealed) {
-    ASHLAR_ASSIGN_OR_RETURN(journal_, journal::Writer::Continue(env_, directory_, JournalContext(), replay_end_,
-                                                                next_number, options));
+    ASHLAR_ASSIGN_OR_RETURN(
+        journal_, journal::Writer::Continue(env_, directory_, JournalContext(), replay_end_, next_number, options));
   } else {
-    ASHLAR_ASSIGN_OR_RETURN(journal_, journal::Writer::Create(env_, directory_, JournalContext(), replay_end_,
-                                                              next_number, options));
+    ASHLAR_ASSIGN_OR_RETURN(
+        journal_, journal::Writer::Create(env_, directory_, JournalContext(), replay_end_, next_number, options));
   }
   return absl::OkStatus();
 }
@@ -306,9 +307,8 @@ void Engine::KillAt(const Location& location, Sequence sequence, const std::vect
     deaths_changed_ = true;
   } else {
     overlay::Overlay& overlay = *view_->overlay;
-    const uint32_t ordinal = location.where == Location::Where::kOverlay
-                                 ? location.ordinal
-                                 : effects[location.ordinal].added_ordinal;
+    const uint32_t ordinal =
+        location.where == Location::Where::kOverlay ? location.ordinal : effects[location.ordinal].added_ordinal;
     for (const format::IndexId index : searchable_)
       cell_.length_sums[SumIndex(schema, index)] -= overlay.Length(index, ordinal);
     overlay.Kill(ordinal, sequence);

@@ -1,5 +1,5 @@
-// Journal: what makes a write durable before it is in a segment. Append-only files of checksummed, chained, salted records,
-// one record per batch (SPEC J-*).
+// Journal: what makes a write durable before it is in a segment. Append-only files of checksummed, chained, salted
+// records, one record per batch (SPEC J-*).
 #ifndef ASHLAR_SRC_JOURNAL_JOURNAL_H_
 #define ASHLAR_SRC_JOURNAL_JOURNAL_H_
 
@@ -59,10 +59,10 @@ struct WriterCounters {
 
 // Where replay ended; what Writer::Continue needs to go on.
 struct ReplayEnd {
-  Position end;             // just past the last valid record (or seal)
+  Position end;  // just past the last valid record (or seal)
   Sequence last_sequence = 0;
-  uint64_t chain = 0;       // checksum of the last record
-  bool sealed = false;      // a seal is the last record and nothing lies behind it
+  uint64_t chain = 0;   // checksum of the last record
+  bool sealed = false;  // a seal is the last record and nothing lies behind it
   uint64_t file_count = 0;
   uint64_t replayed_bytes = 0;
   uint64_t torn_bytes = 0;  // bytes after `end` that were cut as a torn tail
@@ -74,13 +74,13 @@ struct ReplayEnd {
 
 // Appends. One thread at a time.
 // Call order: (Create | Continue) (Append | Sync | Rotate | Prepare | DropBelow)* Seal?
-// Errors: ResourceExhausted leaves the journal as it was before the call, to be tried again; any failure of a sync breaks the
-// writer. A destroyed writer that was not sealed leaves an unsealed file, as a crash does.
+// Errors: ResourceExhausted leaves the journal as it was before the call, to be tried again; any failure of a sync
+// breaks the writer. A destroyed writer that was not sealed leaves an unsealed file, as a crash does.
 class Writer {
  public:
-  // Starts a new file `next_number()` whose chain goes on from `previous` (all zero for a new store). What was replayed but is
-  // not known to be durable is copied into the new file: after a failed sync the operating system may show bytes that are not on
-  // the disk and never will be.
+  // Starts a new file `next_number()` whose chain goes on from `previous` (all zero for a new store). What was replayed
+  // but is not known to be durable is copied into the new file: after a failed sync the operating system may show bytes
+  // that are not on the disk and never will be.
   static absl::StatusOr<std::unique_ptr<Writer>> Create(env::Env env, const std::string& directory,
                                                         const FileContext& context, const ReplayEnd& previous,
                                                         std::function<uint64_t()> next_number,
@@ -92,17 +92,17 @@ class Writer {
                                                           const WriterOptions& options);
   virtual ~Writer() = default;
 
-  // Writes all records of a group with one write, rotating first if they don't fit in the file (a record never spans files).
-  // If the write fails, the group's start is overwritten with an end marker and synced before the error returns, and the journal
-  // goes on as if the group had never been; if that fails too, the writer is broken: broken() is true and every
-  // later call fails with FailedPrecondition.
+  // Writes all records of a group with one write, rotating first if they don't fit in the file (a record never spans
+  // files). If the write fails, the group's start is overwritten with an end marker and synced before the error
+  // returns, and the journal goes on as if the group had never been; if that fails too, the writer is broken: broken()
+  // is true and every later call fails with FailedPrecondition.
   virtual absl::Status Append(std::span<const Record> records) = 0;
   // Everything appended so far survives power loss. After a failure the writer is broken for good.
   virtual absl::Status Sync() = 0;
   // Closes this file (synced) and starts a new one with `context`, so that lower numbers can be removed or recycled.
   virtual absl::Status Rotate(const FileContext& context) = 0;
-  // Makes the next file in advance, so that the next rotation writes no zeros. May be skipped; a failure other than a failed
-  // sync changes nothing. For quiet moments: costs a write and a sync of a whole file unless a spare is at hand.
+  // Makes the next file in advance, so that the next rotation writes no zeros. May be skipped; a failure other than a
+  // failed sync changes nothing. For quiet moments: costs a write and a sync of a whole file unless a spare is at hand.
   virtual absl::Status Prepare() = 0;
   // Appends a seal, syncs, closes, and removes the spare file.
   virtual absl::Status Seal() = 0;
@@ -119,20 +119,20 @@ class Writer {
 
 struct ReplayOptions {
   format::StoreId store_id{};
-  uint64_t first_number = 0;          // the catalog's journal_number; lower files are ignored
-  Position durable;                   // the catalog's: an invalid record before it is damage
-  Sequence floor = 0;                 // records <= floor are read for the chain and not visited
-  uint64_t catalog_generation = 0;    // a header that names a newer generation is damage (the catalog went back)
+  uint64_t first_number = 0;        // the catalog's journal_number; lower files are ignored
+  Position durable;                 // the catalog's: an invalid record before it is damage
+  Sequence floor = 0;               // records <= floor are read for the chain and not visited
+  uint64_t catalog_generation = 0;  // a header that names a newer generation is damage (the catalog went back)
   // A reader beside a living writer: nothing beyond this is looked at, and nothing is called damage there.
   std::optional<Position> limit;
   // Goes on from an earlier end instead of from first_number (Refresh).
   std::optional<ReplayEnd> resume;
 };
 
-// Calls `visit` with every record above the floor, in order. DataLoss for damage (see SPEC J-9: told from a torn tail by
-// durable_to); Unimplemented for a newer format; with `limit` or `resume`, Unavailable if the writer's files moved on and the
-// reader has to start again from the catalog. An error of `visit` ends the replay and is returned. Changes nothing. `headers`, if given, receives the contexts of the files
-// read, so that recovery can compare schema numbers.
+// Calls `visit` with every record above the floor, in order. DataLoss for damage (see SPEC J-9: told from a torn tail
+// by durable_to); Unimplemented for a newer format; with `limit` or `resume`, Unavailable if the writer's files moved
+// on and the reader has to start again from the catalog. An error of `visit` ends the replay and is returned. Changes
+// nothing. `headers`, if given, receives the contexts of the files read, so that recovery can compare schema numbers.
 absl::StatusOr<ReplayEnd> Replay(env::Env env, const std::string& directory, const ReplayOptions& options,
                                  const std::function<absl::Status(const Record&)>& visit,
                                  std::vector<FileContext>* headers = nullptr);

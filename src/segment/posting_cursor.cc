@@ -11,38 +11,38 @@
 
 namespace ashlar::segment {
 
-// Postings are decoded into arrays by "raw" index: all postings of the block, or of the short list. A filtered cursor shows those of
-// its member and remembers their raw indexes.
+// Postings are decoded into arrays by "raw" index: all postings of the block, or of the short list. A filtered cursor
+// shows those of its member and remembers their raw indexes.
 struct PostingCursor::State {
   ListSource source;
   uint32_t member = kAllMembers;  // kAllMembers: unfiltered
   bool has_blocks = false;
   absl::Status status;
-  format::ListHeaders headers;    // with blocks
+  format::ListHeaders headers;  // with blocks
   uint32_t block = 0;
-  uint64_t first_possible = 0;    // the least ordinal that a later block may hold
+  uint64_t first_possible = 0;  // the least ordinal that a later block may hold
 
   uint32_t raw_count = 0;
   uint32_t* documents = nullptr;  // by raw index
   uint32_t* totals = nullptr;
-  uint32_t* members = nullptr;    // [member * stride + raw index], of a group of two or more
+  uint32_t* members = nullptr;  // [member * stride + raw index], of a group of two or more
   uint32_t stride = 0;
-  bool members_known = false;     // decoded for this block
-  uint64_t members_offset = 0;    // in the postings section: this block's streams of members
+  bool members_known = false;   // decoded for this block
+  uint64_t members_offset = 0;  // in the postings section: this block's streams of members
   uint64_t payload_end = 0;
   uint32_t* shown_documents = nullptr;  // only filtered: the member's postings, and their raw indexes
   uint32_t* shown_frequencies = nullptr;
   uint32_t* shown_raw = nullptr;
   std::unique_ptr<uint32_t[]> arrays;
-  std::array<uint32_t, 2> one;    // the arrays of a single posting
+  std::array<uint32_t, 2> one;  // the arrays of a single posting
 
-  ByteSpan short_positions;       // of a short list: all
+  ByteSpan short_positions;  // of a short list: all
   bool short_positions_known = false;
   uint64_t positions_offset = 0;  // in the postings section, for those that are not inline
   uint64_t positions_bytes = 0;
-  uint32_t positions_raw = 0;     // steps before this posting: positions_before; in a short list a byte offset
+  uint32_t positions_raw = 0;  // steps before this posting: positions_before; in a short list a byte offset
   uint64_t positions_before = 0;
-  bool positions_open = false;    // the reader is on this block
+  bool positions_open = false;  // the reader is on this block
   std::unique_ptr<format::PositionBlockReader> reader;
 
   bool grouped() const { return source.shape.members > 1; }
@@ -141,8 +141,7 @@ absl::Status PostingCursor::State::DecodeMembers() {
 absl::Status PostingCursor::State::ReadSteps(uint32_t raw, uint64_t skip, uint32_t n, std::vector<uint32_t>* out) {
   if (!has_blocks) return ReadShortSteps(raw, skip, n, out);
   if (!positions_open) {
-    if (!headers.Positions(block, &positions_offset, &positions_bytes) ||
-        positions_bytes > source.postings->size()) {
+    if (!headers.Positions(block, &positions_offset, &positions_bytes) || positions_bytes > source.postings->size()) {
       return Damage(0, "a block's positions are beyond their section");
     }
     ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(positions_offset, positions_bytes + format::kPackedSlack));
@@ -161,8 +160,7 @@ absl::Status PostingCursor::State::ReadSteps(uint32_t raw, uint64_t skip, uint32
   return absl::OkStatus();
 }
 
-absl::Status PostingCursor::State::ReadShortSteps(uint32_t raw, uint64_t skip, uint32_t n,
-                                                  std::vector<uint32_t>* out) {
+absl::Status PostingCursor::State::ReadShortSteps(uint32_t raw, uint64_t skip, uint32_t n, std::vector<uint32_t>* out) {
   if (!short_positions_known) {
     ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(positions_offset, positions_bytes));
     short_positions = {source.postings->data() + positions_offset, positions_bytes};

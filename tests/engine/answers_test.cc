@@ -1,5 +1,6 @@
-// One answer: the same documents give the same hits and the same score bits from the overlay, from one segment, from seven,
-// from a merged one, mapped or array, by every traversal. 1,000 random queries over 3,000 documents with some dead among them.
+// One answer: the same documents give the same hits and the same score bits from the overlay, from one segment, from
+// seven, from a merged one, mapped or array, by every traversal. 1,000 random queries over 3,000 documents with some
+// dead among them.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -107,9 +108,10 @@ TEST(AnswersTest, SameBitsFromEveryArrangement) {
     int segments;
     bool flush_last, merge;
   };
-  for (const Arrangement& a : {Arrangement{"overlay", 0, false, false}, Arrangement{"one segment", 1, true, false},
-                               Arrangement{"seven segments", 7, true, false}, Arrangement{"six and the overlay", 7, false, false},
-                               Arrangement{"merged", 7, true, true}}) {
+  for (const Arrangement& a :
+       {Arrangement{"overlay", 0, false, false}, Arrangement{"one segment", 1, true, false},
+        Arrangement{"seven segments", 7, true, false}, Arrangement{"six and the overlay", 7, false, false},
+        Arrangement{"merged", 7, true, true}}) {
     const std::string path = directory.Sub("s" + std::to_string(arrangement++));
     ASSERT_OK_AND_ASSIGN(std::unique_ptr<Store> store, Store::Create(path, AnswersSchema(), options));
     Fill(store.get(), a.segments, a.flush_last);
@@ -127,7 +129,8 @@ TEST(AnswersTest, SameBitsFromEveryArrangement) {
       }
       const std::vector<Answer> answers = Answers(*store);
       ASSERT_EQ(answers.size(), size_t{2 * kQueries});
-      for (size_t i = 0; i < answers.size(); i += 2) ASSERT_EQ(answers[i], answers[i + 1]) << "traversals differ on query " << i / 2;
+      for (size_t i = 0; i < answers.size(); i += 2)
+        ASSERT_EQ(answers[i], answers[i + 1]) << "traversals differ on query " << i / 2;
       if (expected.empty()) expected = answers;
       for (size_t i = 0; i < answers.size(); ++i) ASSERT_EQ(answers[i], expected[i]) << "query " << i / 2;
       if (HasFatalFailure()) return;

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <set>
 
-#include "src/env/sim_env.h"
 #include "ashlar/status.h"
+#include "src/env/sim_env.h"
 #include "tests/engine/random_store.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -48,7 +48,8 @@ uint64_t CountOf(const Store& store, const std::string& words) {
 
 std::set<std::string> FilesIn(const std::string& directory) {
   std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) names.insert(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    names.insert(entry.path().filename().string());
   return names;
 }
 
@@ -92,7 +93,8 @@ TEST(CaseC03, AMergeMeetsAFullDisk) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, OpenOn(disk.NewProcess(), "/s", options, &schema));
   for (int s = 0; s < 8; ++s) {
     for (int i = 0; i < 100; ++i)
-      ASSERT_OK(store->Put(Doc("k" + std::to_string(s * 100 + i), "word" + std::to_string(i) + " in segment " + std::to_string(s))));
+      ASSERT_OK(store->Put(
+          Doc("k" + std::to_string(s * 100 + i), "word" + std::to_string(i) + " in segment " + std::to_string(s))));
     ASSERT_OK(store->Flush());
   }
   const std::vector<std::string> before = disk.FileNames();
@@ -145,7 +147,7 @@ TEST(CaseC09, StrayFilesInTheDirectory) {
     ASSERT_OK(store->Flush());
     ASSERT_OK(store->Close());
   }
-  std::ofstream(path + "/segment-00000000000000ff.seg");             // empty, with a name of ours
+  std::ofstream(path + "/segment-00000000000000ff.seg");  // empty, with a name of ours
   std::ofstream(path + "/segment-1.seg") << "not a name of ours";
   std::ofstream(path + "/notes.txt") << "a user's";
   std::filesystem::create_directory(path + "/folder");
@@ -161,7 +163,8 @@ TEST(CaseC09, StrayFilesInTheDirectory) {
   ASSERT_OK(store->Put(Doc("b", "x")));
   const std::set<std::string> after = FilesIn(path);
   EXPECT_FALSE(after.contains("segment-00000000000000ff.seg"));
-  for (const char* stranger : {"segment-1.seg", "notes.txt", "folder"}) EXPECT_TRUE(after.contains(stranger)) << stranger;
+  for (const char* stranger : {"segment-1.seg", "notes.txt", "folder"})
+    EXPECT_TRUE(after.contains(stranger)) << stranger;
   ASSERT_OK_AND_ASSIGN(const std::vector<std::string> findings, store->Check());
   EXPECT_EQ(findings.size(), 3u);
   for (const std::string& finding : findings) EXPECT_TRUE(finding.starts_with("note: ")) << finding;
@@ -181,7 +184,8 @@ pid_t StartWriter(const std::string& path, uint64_t overlay_bytes, int first, in
     for (int batch = first;; ++batch) {
       WriteBatch ten;
       for (int i = 0; i < 10; ++i)
-        ten.Put(Doc("k" + std::to_string(batch) + "_" + std::to_string(i), "b" + std::to_string(batch) + " " + std::string(300, 'x')));
+        ten.Put(Doc("k" + std::to_string(batch) + "_" + std::to_string(i),
+                    "b" + std::to_string(batch) + " " + std::string(300, 'x')));
       if (!(*store)->Write(ten).ok()) _exit(3);
       if (write(ends[1], &batch, sizeof batch) != static_cast<ssize_t>(sizeof batch)) _exit(4);
     }
@@ -205,7 +209,8 @@ TEST(CaseC11AndC13, WritersKilledWhileTheyHoldTheLockLeaveNoOrphansAndLoseNothin
     ASSERT_GT(child, 0);
     int acknowledged = next - 1;
     // Killed after a number of acknowledgements, not of milliseconds: the test does not depend on the clock.
-    for (uint64_t left = 1 + prng.Below(40); left > 0; --left) ASSERT_EQ(read(acks, &acknowledged, sizeof acknowledged), static_cast<ssize_t>(sizeof acknowledged));
+    for (uint64_t left = 1 + prng.Below(40); left > 0; --left)
+      ASSERT_EQ(read(acks, &acknowledged, sizeof acknowledged), static_cast<ssize_t>(sizeof acknowledged));
     kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -214,13 +219,15 @@ TEST(CaseC11AndC13, WritersKilledWhileTheyHoldTheLockLeaveNoOrphansAndLoseNothin
     }
     close(acks);
     ASSERT_OK_AND_ASSIGN(store, Store::Open(path));
-    for (int batch = 0; batch <= acknowledged; ++batch) ASSERT_EQ(CountOf(*store, "b" + std::to_string(batch)), 10u) << batch;
+    for (int batch = 0; batch <= acknowledged; ++batch)
+      ASSERT_EQ(CountOf(*store, "b" + std::to_string(batch)), 10u) << batch;
     const uint64_t in_flight = CountOf(*store, "b" + std::to_string(acknowledged + 1));
     ASSERT_TRUE(in_flight == 0 || in_flight == 10) << "half a batch";
     next = acknowledged + 2;
     if (in_flight == 0) {
       WriteBatch fill;  // keeps "every batch up to next" simple
-      for (int i = 0; i < 10; ++i) fill.Put(Doc("k" + std::to_string(next - 1) + "_" + std::to_string(i), "b" + std::to_string(next - 1)));
+      for (int i = 0; i < 10; ++i)
+        fill.Put(Doc("k" + std::to_string(next - 1) + "_" + std::to_string(i), "b" + std::to_string(next - 1)));
       ASSERT_OK(store->Write(fill));
     }
     ExpectCheckClean(*store);  // lists every file that the store does not know
@@ -273,7 +280,8 @@ TEST(CaseC17, OneFlippedBitInOneSegment) {
   ASSERT_OK_AND_ASSIGN(std::unique_ptr<Store> store, OpenOn(disk.NewProcess(), "/s", options, &schema));
   for (int s = 0; s < 3; ++s) {
     for (int i = 0; i < 400; ++i)
-      ASSERT_OK(store->Put(Doc("s" + std::to_string(s) + "k" + std::to_string(i), "only" + std::to_string(s) + " shared word" + std::to_string(i))));
+      ASSERT_OK(store->Put(Doc("s" + std::to_string(s) + "k" + std::to_string(i),
+                               "only" + std::to_string(s) + " shared word" + std::to_string(i))));
     ASSERT_OK(store->Flush());
   }
   const uint64_t id = store->GetStats().segments[1].id;
@@ -294,7 +302,8 @@ TEST(CaseC17, OneFlippedBitInOneSegment) {
   int damaged = 0;
   for (int s = 0; s < 3; ++s) {
     for (int i = 0; i < 400; ++i) {
-      const absl::StatusOr<StoredDocument> found = store->TakeSnapshot().Get("s" + std::to_string(s) + "k" + std::to_string(i));
+      const absl::StatusOr<StoredDocument> found =
+          store->TakeSnapshot().Get("s" + std::to_string(s) + "k" + std::to_string(i));
       if (found.ok()) {
         EXPECT_EQ(std::get<std::string>(*found->document.Find("body")),
                   "only" + std::to_string(s) + " shared word" + std::to_string(i));

@@ -1,6 +1,6 @@
-// Power loss at every step of a few workloads over the simulated disk, with everything un-synced kept, dropped, or a random
-// part of it: after each, the store opens, holds a prefix of the acknowledged batches that is as long as the durability mode
-// promises, answers like the oracle, passes its check, leaves no stray file, and takes a write.
+// Power loss at every step of a few workloads over the simulated disk, with everything un-synced kept, dropped, or a
+// random part of it: after each, the store opens, holds a prefix of the acknowledged batches that is as long as the
+// durability mode promises, answers like the oracle, passes its check, leaves no stray file, and takes a write.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -36,10 +36,10 @@ Document Doc(int key, int version) {
 struct Outcome {
   explicit Outcome(const Schema& schema) : oracle(schema) {}
   Oracle oracle;
-  std::vector<Oracle> states;   // after 0, 1, 2 ... batches, the last one possibly in flight
-  size_t acknowledged = 0;      // batches
-  size_t durable = 0;           // batches that were durable by promise
-  bool created = false;         // Open succeeded once
+  std::vector<Oracle> states;  // after 0, 1, 2 ... batches, the last one possibly in flight
+  size_t acknowledged = 0;     // batches
+  size_t durable = 0;          // batches that were durable by promise
+  bool created = false;        // Open succeeded once
 };
 
 class Workload {
@@ -185,7 +185,8 @@ std::optional<size_t> PrefixOf(const Snapshot& snapshot, const Outcome& run) {
     const std::vector<DocumentId> ids = run.states[n].Ids();
     if (ids.size() != found.size()) continue;
     bool same = true;
-    for (const DocumentId id : ids) same = same && found.contains(id) && found[id] == run.states[n].GetById(id)->document;
+    for (const DocumentId id : ids)
+      same = same && found.contains(id) && found[id] == run.states[n].GetById(id)->document;
     if (same) return n;
   }
   return std::nullopt;
@@ -255,8 +256,8 @@ TEST_P(CrashTest, EveryStep) {
       if (HasFatalFailure() || HasNonfatalFailure()) return;
     }
   }
-  std::printf("%s: %llu steps, %zu distinct states after a crash\n", named.name,
-              static_cast<unsigned long long>(steps), states.size());
+  std::printf("%s: %llu steps, %zu distinct states after a crash\n", named.name, static_cast<unsigned long long>(steps),
+              states.size());
   EXPECT_GT(states.size(), steps / 2);
 }
 

@@ -1,5 +1,6 @@
-// Random operations on a store, compared with the oracle after each: whatever mixture of overlay, segments, merges, deaths
-// and reopenings lies below, the answers are those of a plain map of documents, bit for bit. The run's seed is in its name.
+// Random operations on a store, compared with the oracle after each: whatever mixture of overlay, segments, merges,
+// deaths and reopenings lies below, the answers are those of a plain map of documents, bit for bit. The run's seed is
+// in its name.
 #include <gtest/gtest.h>
 
 #include <vector>

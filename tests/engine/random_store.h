@@ -38,7 +38,8 @@ class RandomStore {
 absl::StatusOr<std::unique_ptr<Store>> OpenOn(env::Env env, const std::string& directory, const Options& options,
                                               const Schema* schema);
 
-// Fails the test unless the snapshot answers `queries` random searches, by every traversal, and look-ups like the oracle.
+// Fails the test unless the snapshot answers `queries` random searches, by every traversal, and look-ups like the
+// oracle.
 void ExpectEqual(const Store& store, const Snapshot& snapshot, const Oracle& oracle, RandomStore* random, int queries);
 // Every document, key and id, in order.
 void ExpectSameDocuments(const Snapshot& snapshot, const Oracle& oracle);

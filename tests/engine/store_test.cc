@@ -24,14 +24,11 @@ Schema TestSchema() {
   Schema schema;
   schema.key = "id";
   schema.default_group = {"title", "body"};
-  schema.fields = {{"id", FieldType::kKeyword, true, false, false, {}},
-                   {"title", FieldType::kText, true, true, false, {}},
-                   {"body", FieldType::kText, true, true, false, {}},
-                   {"tag", FieldType::kKeyword, true, false, true, {}},
-                   {"year", FieldType::kInt64, true, false, true, {}},
-                   {"weight", FieldType::kDouble, true, false, true, {}},
-                   {"day", FieldType::kDate, true, false, true, {}},
-                   {"raw", FieldType::kBytes, true, false, false, {}}};
+  schema.fields = {
+      {"id", FieldType::kKeyword, true, false, false, {}}, {"title", FieldType::kText, true, true, false, {}},
+      {"body", FieldType::kText, true, true, false, {}},   {"tag", FieldType::kKeyword, true, false, true, {}},
+      {"year", FieldType::kInt64, true, false, true, {}},  {"weight", FieldType::kDouble, true, false, true, {}},
+      {"day", FieldType::kDate, true, false, true, {}},    {"raw", FieldType::kBytes, true, false, false, {}}};
   return schema;
 }
 
@@ -226,9 +223,9 @@ TEST_P(StoreTest, DeleteByDocumentId) {
   WriteBatch batch;
   batch.DeleteId(a);
   batch.DeleteId(c);
-  batch.DeleteId(a);         // again
+  batch.DeleteId(a);  // again
   batch.Put(Doc("b", "two"));
-  batch.DeleteId(b);         // replaced just now
+  batch.DeleteId(b);  // replaced just now
   batch.Insert(Doc("a", "free again"));
   ASSERT_OK_AND_ASSIGN(const WriteResult result, store_->Write(batch));
   EXPECT_EQ(result.existed, (std::vector<bool>{true, true, false, true, false, false}));
@@ -294,9 +291,20 @@ TEST_P(StoreTest, ScanInBothOrders) {
   ASSERT_OK(store_->Delete("x"));
   const Snapshot snapshot = store_->TakeSnapshot();
   std::string by_key, by_id, from_c;
-  ASSERT_OK(snapshot.Scan(Snapshot::Order::kKey, [&](const StoredDocument& d) { by_key += d.key; return true; }));
-  ASSERT_OK(snapshot.Scan(Snapshot::Order::kDocumentId, [&](const StoredDocument& d) { by_id += d.key; return true; }));
-  ASSERT_OK(snapshot.ScanKeys([&](std::string_view key, DocumentId) { from_c += key; return from_c.size() < 2; }, "bb"));
+  ASSERT_OK(snapshot.Scan(Snapshot::Order::kKey, [&](const StoredDocument& d) {
+    by_key += d.key;
+    return true;
+  }));
+  ASSERT_OK(snapshot.Scan(Snapshot::Order::kDocumentId, [&](const StoredDocument& d) {
+    by_id += d.key;
+    return true;
+  }));
+  ASSERT_OK(snapshot.ScanKeys(
+      [&](std::string_view key, DocumentId) {
+        from_c += key;
+        return from_c.size() < 2;
+      },
+      "bb"));
   EXPECT_EQ(by_key, "abcmz");
   EXPECT_EQ(by_id, "mabcz");
   EXPECT_EQ(from_c, "cm");
@@ -340,7 +348,13 @@ TEST_P(StoreTest, WatermarkFollowsTheNewestBatch) {
 
 TEST_P(StoreTest, BulkPathIsInvisibleUntilItsFlushAndFindsDuplicates) {
   ASSERT_OK(store_->Put(Doc("a", "one")));
-  EXPECT_CODE(store_->Write(WriteBatch(), [] { WriteOptions o; o.keys_are_new = true; return o; }()), kInvalidArgument);
+  EXPECT_CODE(store_->Write(WriteBatch(),
+                            [] {
+                              WriteOptions o;
+                              o.keys_are_new = true;
+                              return o;
+                            }()),
+              kInvalidArgument);
   ASSERT_OK(store_->Close());
   options_.durability = Durability::kOff;
   Reopen();
@@ -474,7 +488,8 @@ TEST_P(StoreTest, ManyFlushesStayFewSegments) {
 }
 
 TEST_P(StoreTest, ReindexKeepsDocumentIdsAndAnswers) {
-  for (int i = 0; i < 50; ++i) ASSERT_OK(store_->Put(Doc("k" + std::to_string(i), "stone number " + std::to_string(i % 7))));
+  for (int i = 0; i < 50; ++i)
+    ASSERT_OK(store_->Put(Doc("k" + std::to_string(i), "stone number " + std::to_string(i % 7))));
   ASSERT_OK(store_->Delete("k3"));
   ASSERT_OK(store_->Flush());
   ASSERT_OK(store_->Put(Doc("k4", "stone again")));
