@@ -119,7 +119,7 @@ class Lint:
             return
         target = self.folder_of("include/" + name if name.startswith("ashlar/") else name)
         if target is None:
-            if not name.startswith(("absl/", "gtest/")):
+            if not name.startswith(("absl/", "benchmark/", "gtest/")):
                 self.say(path, number, f'"{name}" is not a path from the top of the tree')
             return
         if target == folder or (folder, target) in EXCEPTIONS:

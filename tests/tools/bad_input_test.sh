@@ -2,7 +2,7 @@
 # Every row of "What bad input gets" in docs/cli.md: a typed error or the documented rule, nothing lost, never a crash.
 # usage: bad_input_test.sh ASHLAR
 set -uo pipefail
-ashlar=$1
+ashlar=$(realpath "$1") || exit 1
 # shellcheck source=tests/tools/tap.sh
 . "$(dirname "$0")/tap.sh"
 cd "$work" || exit 1

@@ -2,7 +2,7 @@
 # The whole command line, from making a store to reindexing it.
 # usage: cli_test.sh ASHLAR
 set -uo pipefail
-ashlar=$1
+ashlar=$(realpath "$1") || exit 1
 # shellcheck source=tests/tools/tap.sh
 . "$(dirname "$0")/tap.sh"
 cd "$work" || exit 1
