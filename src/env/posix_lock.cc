@@ -69,6 +69,8 @@ std::string ProcessStartTime() {
   return std::string(out.data(), size);
 }
 
+constexpr size_t kHolderBytes = 64;
+
 // What a holder writes into the lock file and what the loser of a conflict reads there.
 struct Holder {
   int64_t pid = 0;  // 0: unknown
@@ -77,9 +79,11 @@ struct Holder {
 
 void WriteHolder(int fd, const Holder& holder) {
   // Only for messages, so a full disk must not stop the owner: it is the lock that counts, not the
-  // text.
-  const std::string text = absl::StrCat("pid ", holder.pid, "\nstarted ", holder.started, "\n");
-  if (::ftruncate(fd, 0) != 0) return;
+  // text. Of one length, so that it replaces an earlier holder's: to truncate first would cost
+  // milliseconds, because ext4 then writes the file back when it is closed.
+  std::string text = absl::StrCat("pid ", holder.pid, "\nstarted ", holder.started);
+  text.resize(kHolderBytes - 1, ' ');
+  text += '\n';
   [[maybe_unused]] const ssize_t written = ::pwrite(fd, text.data(), text.size(), 0);
 }
 
