@@ -1,4 +1,4 @@
-// What catalog values and deaths files share (SPEC F-1, F-6): the file header, a body, and a checksum of the body at the
+// What catalog values and deaths files share (SPEC C-1, L-1): the file header, a body, and a checksum of the body at the
 // end. Private to format/.
 #ifndef ASHLAR_FORMAT_RECORD_FRAME_H_
 #define ASHLAR_FORMAT_RECORD_FRAME_H_

@@ -1,15 +1,19 @@
-// Any file of a store as text, section by section, by the names and rules of format/SPEC.md.
+// Any file of a store as text, part by part, by the names of format/SPEC.md.
 #ifndef ASHLAR_TOOLS_DUMP_H_
 #define ASHLAR_TOOLS_DUMP_H_
 
+#include <functional>
 #include <string>
+#include <string_view>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 
 namespace ashlar::tools {
 
-// DataLoss if the file is damaged or not one of ours; NotFound.
-absl::StatusOr<std::string> DumpFile(const std::string& path);
+// Calls `print` with pieces of text, in order. A journal, a segment (every document, term and posting), a deaths file, a
+// catalog value, or the LMDB file of a catalog, of which the newest value is printed. Reads whole files into memory.
+// DataLoss if the file is damaged (what comes before the damage is printed) or none of these; NotFound.
+absl::Status DumpFile(const std::string& path, const std::function<void(std::string_view)>& print);
 
 }  // namespace ashlar::tools
 

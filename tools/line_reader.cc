@@ -1,5 +1,9 @@
 #include "tools/line_reader.h"
 
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -12,37 +16,86 @@ namespace ashlar::tools {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
-constexpr int kStandardInput = 0;
+constexpr size_t kPackedBytes = size_t{256} << 10;
+constexpr char kGzipMagic[] = {'\x1f', '\x8b'};
 
 }  // namespace
 
-LineReader::LineReader(gzFile file, std::string name, uint64_t bytes_total)
+// A gzip stream of one or more members.
+class LineReader::Inflater {
+ public:
+  Inflater() : packed_(kPackedBytes) {
+    std::memset(&stream_, 0, sizeof stream_);
+    ok_ = inflateInit2(&stream_, 16 + MAX_WBITS) == Z_OK;
+  }
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  bool hungry() const { return stream_.avail_in == 0; }
+  // Packed bytes go here when it is hungry.
+  char* packed() { return packed_.data(); }
+  void Feed(size_t count) {
+    stream_.next_in = reinterpret_cast<Bytef*>(packed_.data());
+    stream_.avail_in = static_cast<uInt>(count);
+  }
+  // Unpacks what it has into `out`. Null, or what is wrong with the stream.
+  const char* Unpack(char* out, size_t room, size_t* count) {
+    stream_.next_out = reinterpret_cast<Bytef*>(out);
+    stream_.avail_out = static_cast<uInt>(room);
+    while (ok_ && stream_.avail_in > 0 && stream_.avail_out > 0) {
+      if (between_members_) ok_ = inflateReset(&stream_) == Z_OK;
+      between_members_ = false;
+      const int result = inflate(&stream_, Z_NO_FLUSH);
+      if (result == Z_STREAM_END) {
+        between_members_ = true;
+      } else if (result != Z_OK && result != Z_BUF_ERROR) {
+        return stream_.msg != nullptr ? stream_.msg : "the stream is broken";
+      }
+    }
+    *count = room - stream_.avail_out;
+    return ok_ ? nullptr : "zlib has no memory";
+  }
+  // A stream may end only here.
+  bool between_members() const { return between_members_; }
+
+ private:
+  z_stream stream_;
+  std::vector<char> packed_;
+  bool ok_ = false;
+  bool between_members_ = false;
+};
+
+LineReader::LineReader(std::FILE* file, std::string name, uint64_t bytes_total)
     : file_(file), name_(std::move(name)), bytes_total_(bytes_total), buffer_(kBufferBytes + kLinePadding) {}
 
-LineReader::~LineReader() { gzclose_r(file_); }
-
-absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const std::string& path) {
-  gzFile file = nullptr;
-  uint64_t bytes_total = 0;
-  errno = 0;
-  if (path == "-") {
-    file = gzdopen(kStandardInput, "rb");
-  } else {
-    // zlib opens a directory and fails only when it reads.
-    std::error_code error;
-    if (std::filesystem::is_directory(path, error)) return InvalidArgument(absl::StrCat(path, ": is a directory"));
-    const uintmax_t size = std::filesystem::file_size(path, error);
-    bytes_total = error ? 0 : size;
-    file = gzopen(path.c_str(), "rb");
-  }
-  if (file == nullptr) return ErrnoError(errno != 0 ? errno : ENOMEM, "open", path);
-  gzbuffer(file, 256 << 10);
-  return std::unique_ptr<LineReader>(new LineReader(file, path == "-" ? "<stdin>" : path, bytes_total));
+LineReader::~LineReader() {
+  if (file_ != stdin) std::fclose(file_);
 }
 
-uint64_t LineReader::bytes_read() const {
-  const z_off_t offset = gzoffset(file_);
-  return offset > 0 ? static_cast<uint64_t>(offset) : 0;
+absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const std::string& path) {
+  if (path == "-") return std::unique_ptr<LineReader>(new LineReader(stdin, "<stdin>", 0));
+  // A directory opens and fails only when it is read.
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return InvalidArgument(absl::StrCat(path, ": is a directory"));
+  const uintmax_t size = std::filesystem::file_size(path, error);
+  const uint64_t bytes_total = error ? 0 : size;
+  errno = 0;
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return ErrnoError(errno, "open", path);
+  return std::unique_ptr<LineReader>(new LineReader(file, path, bytes_total));
+}
+
+// What is there, without waiting for more: stdio would wait until its buffer is full.
+absl::StatusOr<size_t> LineReader::ReadFile(char* out, size_t room) {
+  while (true) {
+    const ssize_t count = read(fileno(file_), out, room);
+    if (count >= 0) {
+      bytes_read_ += static_cast<uint64_t>(count);
+      return static_cast<size_t>(count);
+    }
+    if (errno != EINTR) return ErrnoError(errno, "read", name_);
+  }
 }
 
 // Reads more behind end_, making room first.
@@ -53,20 +106,39 @@ absl::Status LineReader::Fill() {
     begin_ = 0;
   }
   if (buffer_.size() - kLinePadding - end_ < kBufferBytes / 2) buffer_.resize(2 * buffer_.size());
-  const auto room = static_cast<unsigned>(buffer_.size() - kLinePadding - end_);
-  const int count = gzread(file_, buffer_.data() + end_, room);
-  int error = Z_OK;
-  const char* message = gzerror(file_, &error);
-  // A gzip file that ends too early gives its bytes first and Z_BUF_ERROR beside them.
-  if (count < 0 || error == Z_BUF_ERROR) {
-    if (error == Z_ERRNO) return ErrnoError(errno, "read", name_);
-    // zlib puts the path before its message.
-    std::string_view what = message;
-    if (what.substr(0, name_.size() + 2) == name_ + ": ") what.remove_prefix(name_.size() + 2);
-    return DataLoss(name_, "gzip stream", bytes_read(), what);
+  char* out = buffer_.data() + end_;
+  const size_t room = buffer_.size() - kLinePadding - end_;
+  if (inflater_ != nullptr) return FillUnpacked(out, room);
+  const bool first = bytes_read_ == 0;
+  ASHLAR_ASSIGN_OR_RETURN(const size_t count, ReadFile(out, first ? std::min(room, kPackedBytes) : room));
+  if (first && count >= sizeof kGzipMagic && std::memcmp(out, kGzipMagic, sizeof kGzipMagic) == 0) {
+    inflater_ = std::make_unique<Inflater>();
+    std::memcpy(inflater_->packed(), out, count);
+    inflater_->Feed(count);
+    return FillUnpacked(out, room);
   }
-  end_ += static_cast<size_t>(count);
+  end_ += count;
   at_end_ = count == 0;
+  return absl::OkStatus();
+}
+
+absl::Status LineReader::FillUnpacked(char* out, size_t room) {
+  size_t count = 0;
+  while (count == 0) {
+    if (inflater_->hungry()) {
+      ASHLAR_ASSIGN_OR_RETURN(const size_t packed, ReadFile(inflater_->packed(), kPackedBytes));
+      if (packed == 0) {
+        if (!inflater_->between_members())
+          return DataLoss(name_, "gzip stream", bytes_read_, "the file ends too early");
+        at_end_ = true;
+        return absl::OkStatus();
+      }
+      inflater_->Feed(packed);
+    }
+    const char* error = inflater_->Unpack(out, room, &count);
+    if (error != nullptr) return DataLoss(name_, "gzip stream", bytes_read_, error);
+  }
+  end_ += count;
   return absl::OkStatus();
 }
 

@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<std::string>> Engine::Check() const {
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
     bool ours = entry.name == kLockFileName || entry.name == journal::kStatusFileName ||
                 catalog::IsCatalogFile(entry.name) || journal::NumberOf(entry.name).has_value() ||
-                entry.name == journal::kSpareFileName;
+                entry.name == journal::kSpareFileName || entry.name == journal::kNewFileName;
     if (const uint64_t number = segment::NumberOf(entry.name); number != 0)
       for (const std::shared_ptr<LiveSegment>& live : snapshot->view().segments) ours |= live->entry().number == number;
     if (const uint64_t number = DeathsNumberOf(entry.name); number != 0) ours |= number == committed.deaths_number;

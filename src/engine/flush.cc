@@ -43,83 +43,26 @@ class DocumentSplitter {
   std::vector<format::ValueView> columns_;
 };
 
-// Feeds the live postings of an overlay to a builder: one index after the other.
-class PostingFeeder {
- public:
-  // `new_ordinal` maps the overlay's ordinals to the segment's; format::kNoDocument: left out.
-  PostingFeeder(const overlay::Overlay& overlay, const std::vector<uint32_t>& new_ordinal,
-                segment::SegmentBuilder* builder)
-      : overlay_(overlay), new_ordinal_(new_ordinal), builder_(builder) {}
-
-  absl::Status FeedField(format::IndexId field) {
-    frequencies_.assign(1, 0);
-    return overlay_.VisitTerms(field, [this](std::string_view term, overlay::Cursor cursor) {
-      std::vector<overlay::Cursor> cursors(1, cursor);
-      return FeedTerm(term, &cursors);
-    });
-  }
-
-  // The group's list of a term is the union of its members' lists.
-  absl::Status FeedGroup(const std::vector<uint32_t>& members) {
-    struct MemberTerm {
-      std::string_view term;
-      overlay::Cursor cursor;
-    };
-    std::vector<std::vector<MemberTerm>> terms(members.size());
-    for (size_t i = 0; i < members.size(); ++i) {
-      ASHLAR_RETURN_IF_ERROR(overlay_.VisitTerms(members[i], [&terms, i](std::string_view term, overlay::Cursor cursor) {
-        terms[i].push_back({term, cursor});
-        return absl::OkStatus();
-      }));
-    }
-    frequencies_.assign(members.size(), 0);
-    std::vector<size_t> at(members.size(), 0);
-    std::vector<overlay::Cursor> cursors(members.size());
-    while (true) {
-      const std::string_view* least = nullptr;
-      for (size_t i = 0; i < members.size(); ++i)
-        if (at[i] < terms[i].size() && (least == nullptr || terms[i][at[i]].term < *least)) least = &terms[i][at[i]].term;
-      if (least == nullptr) return absl::OkStatus();
-      const std::string_view term = *least;
-      for (size_t i = 0; i < members.size(); ++i) {
-        const bool has = at[i] < terms[i].size() && terms[i][at[i]].term == term;
-        cursors[i] = has ? terms[i][at[i]++].cursor : overlay::Cursor();
-      }
-      ASHLAR_RETURN_IF_ERROR(FeedTerm(term, &cursors));
-    }
-  }
-
- private:
-  absl::Status FeedTerm(std::string_view term, std::vector<overlay::Cursor>* cursors) {
+// Feeds the live postings of one index of an overlay to a builder. `new_ordinal` maps the overlay's ordinals to the
+// segment's; format::kNoDocument: left out.
+absl::Status FeedIndex(const overlay::Overlay& overlay, format::IndexId index, const std::vector<uint32_t>& new_ordinal,
+                       segment::SegmentBuilder* builder) {
+  std::vector<uint32_t> frequencies, positions;
+  return overlay.VisitTerms(index, [&](std::string_view term, overlay::Cursor cursor) -> absl::Status {
     bool begun = false;
-    while (true) {
-      uint32_t document = format::kNoDocument;
-      for (const overlay::Cursor& cursor : *cursors) document = std::min(document, cursor.document());
-      if (document == format::kNoDocument) break;
-      const uint32_t ordinal = new_ordinal_[document];
-      positions_.clear();
-      for (size_t i = 0; i < cursors->size(); ++i) {
-        overlay::Cursor& cursor = (*cursors)[i];
-        frequencies_[i] = 0;
-        if (cursor.document() != document) continue;
-        frequencies_[i] = cursor.frequency();
-        if (ordinal != format::kNoDocument) cursor.AppendPositions(&positions_);
-        cursor.Next();
-      }
+    for (; cursor.document() != format::kNoDocument; cursor.Next()) {
+      const uint32_t ordinal = new_ordinal[cursor.document()];
       if (ordinal == format::kNoDocument) continue;
-      if (!begun) ASHLAR_RETURN_IF_ERROR(builder_->BeginTerm(term));
+      if (!begun) ASHLAR_RETURN_IF_ERROR(builder->BeginTerm(term));
       begun = true;
-      ASHLAR_RETURN_IF_ERROR(builder_->AddPosting({ordinal, frequencies_, positions_}));
+      frequencies.clear();
+      positions.clear();
+      cursor.AppendRow(&frequencies, &positions);
+      ASHLAR_RETURN_IF_ERROR(builder->AddPosting({ordinal, frequencies, positions}));
     }
-    return begun ? builder_->EndTerm() : absl::OkStatus();
-  }
-
-  const overlay::Overlay& overlay_;
-  const std::vector<uint32_t>& new_ordinal_;
-  segment::SegmentBuilder* const builder_;
-  std::vector<uint32_t> frequencies_;
-  std::vector<uint32_t> positions_;
-};
+    return begun ? builder->EndTerm() : absl::OkStatus();
+  });
+}
 
 }  // namespace
 
@@ -158,14 +101,9 @@ absl::StatusOr<std::optional<format::SegmentEntry>> Engine::WriteOverlay(const o
     ASHLAR_RETURN_IF_ERROR(builder->AddDocument({overlay.IdOf(ordinal), overlay.KeyOf(ordinal), lengths,
                                                  splitter.stored(), splitter.columns()}));
   }
-  PostingFeeder feeder(overlay, new_ordinal, builder.get());
   for (const format::IndexId index : segment::IndexesOf(schema)) {
     ASHLAR_RETURN_IF_ERROR(builder->BeginIndex(index));
-    if (index == format::kGroupIndex) {
-      ASHLAR_RETURN_IF_ERROR(feeder.FeedGroup(segment::GroupFieldsOf(schema)));
-    } else {
-      ASHLAR_RETURN_IF_ERROR(feeder.FeedField(index));
-    }
+    ASHLAR_RETURN_IF_ERROR(FeedIndex(overlay, index, new_ordinal, builder.get()));
     ASHLAR_RETURN_IF_ERROR(builder->EndIndex());
   }
   ASHLAR_ASSIGN_OR_RETURN(format::SegmentEntry entry, builder->Finish());

@@ -45,22 +45,13 @@ class SegmentSource {
 class OverlaySource {
  public:
   using Cursor = overlay::Cursor;
-  class Lengths {
-   public:
-    Lengths() = default;  // all 0
-    Lengths(const overlay::Overlay* overlay, format::IndexId index) : overlay_(overlay), index_(index) {}
-    uint32_t operator[](uint32_t ordinal) const { return overlay_ == nullptr ? 0 : overlay_->Length(index_, ordinal); }
-
-   private:
-    const overlay::Overlay* overlay_ = nullptr;
-    format::IndexId index_ = 0;
-  };
+  using Lengths = overlay::Lengths;
 
   OverlaySource(const overlay::Overlay& overlay, uint32_t documents, uint32_t base, Sequence at)
       : overlay_(&overlay), documents_(documents), base_(base), at_(at) {}
   uint32_t document_count() const { return documents_; }
   uint32_t put_order_base() const { return base_; }
-  bool has_deaths() const { return true; }
+  bool has_deaths() const { return overlay_->death_count() > 0; }
   bool IsDead(uint32_t ordinal) const {
     const Sequence death = overlay_->DeathOf(ordinal);
     return death != 0 && death <= at_;
@@ -68,7 +59,7 @@ class OverlaySource {
   Cursor OpenTerm(format::IndexId index, std::string_view term) const {
     return overlay_->OpenTerm(index, term, documents_);
   }
-  absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return Lengths(overlay_, index); }
+  absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return overlay_->OpenLengths(index); }
 
  private:
   const overlay::Overlay* overlay_;

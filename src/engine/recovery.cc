@@ -179,6 +179,7 @@ absl::Status Engine::RemoveOrphans() {
   uint64_t last_number = 0;
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
     if (!entry.is_file) continue;
+    if (entry.name == journal::kNewFileName) orphans.push_back(entry.name);  // a journal file that was never finished
     format::FileKind kind;
     uint64_t number = 0;
     bool named = false;  // by the catalog

@@ -29,7 +29,6 @@ Schema Engine::schema() const { return *box_.Get().first->schema; }
 void Engine::NoteJournal() {
   absl::MutexLock lock(&state_mutex_);
   journal_stats_.replay_bytes = replay_bytes_;
-  counters_["tokens_cut"] = tokens_cut_;
   if (journal_ == nullptr) {
     journal_stats_.journal_files = replay_end_.file_count;
     journal_stats_.journal_bytes = replay_end_.replayed_bytes;

@@ -219,6 +219,9 @@ void Engine::WriteGroup(const std::vector<PendingWrite*>& writes) {
 
 absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, const std::vector<Sequence>& firsts,
                                   bool sync) {
+  // A seal says that no sequence beyond it was handed out. So the first group after one is synced in every mode: else power
+  // loss could take acknowledged batches and leave the seal as the end, and their sequences would be given again.
+  if (journal_ == nullptr && replay_end_.sealed) sync = true;
   if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, false);
   std::vector<journal::Record> records;
   records.reserve(writes.size());
@@ -333,6 +336,7 @@ void Engine::Show() {
   {
     absl::MutexLock lock(&state_mutex_);
     visible_watermark_ = watermark_;
+    counters_["tokens_cut"] = tokens_cut_;
   }
   if (status_page_ == nullptr) return;
   journal::Status status;

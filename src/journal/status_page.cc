@@ -13,7 +13,7 @@ namespace ashlar::journal {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
-constexpr uint64_t kMagic = 0x0001'5355'5441'5453;  // "STATUS", version 1
+constexpr uint64_t kMagic = 0x0001'5355'5441'5453;  // "STATUS" and version 1, in the order of bytes
 constexpr int kAttemptsMax = 1000;                  // a publication takes nanoseconds; a dead writer's page never settles
 
 // 0 counter, 1 magic, 2-3 store id, 4 sequence, 5 file number, 6 offset, 7 generation, 8 checksum of words 1 to 7.

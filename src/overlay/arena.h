@@ -1,5 +1,5 @@
-// Arena: memory that is only given out, never back, until all of it goes. One thread allocates; what was published through
-// an atomic may be read by any.
+// Arena: memory that is only given out, never back, until all of it goes. One thread allocates; what was published
+// through an atomic may be read by any.
 #ifndef ASHLAR_SRC_OVERLAY_ARENA_H_
 #define ASHLAR_SRC_OVERLAY_ARENA_H_
 

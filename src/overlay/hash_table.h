@@ -1,6 +1,6 @@
-// HashTable: an open-addressing table of references that readers probe while one writer adds to it. It grows by publishing
-// a larger copy; the smaller ones are kept until the end, because a reader may still be in one. A reader finds all that
-// was published to it (see overlay.h), and perhaps more.
+// HashTable: an open-addressing table of references that readers probe while one writer adds to it. It grows by
+// publishing a larger copy; the smaller ones are kept until the end, because a reader may still be in one. A reader
+// finds all that was published to it (see overlay.h), and perhaps more.
 #ifndef ASHLAR_SRC_OVERLAY_HASH_TABLE_H_
 #define ASHLAR_SRC_OVERLAY_HASH_TABLE_H_
 

@@ -111,9 +111,9 @@ struct Overlay::Impl {
 
   MemoryCount memory;
   Arena arena{&memory};
-  std::vector<FieldPlan> plans;     // by field number
-  std::vector<ListShape> shapes;    // by field number, of fields outside the group
-  std::vector<uint32_t> group;      // field numbers of the members, ascending
+  std::vector<FieldPlan> plans;   // by field number
+  std::vector<ListShape> shapes;  // by field number, of fields outside the group
+  std::vector<uint32_t> group;    // field numbers of the members, ascending
   ListShape group_shape;
   FieldPlan group_plan;
   int key_field = -1;
@@ -122,6 +122,7 @@ struct Overlay::Impl {
   HashTable<uint32_t> keys{&memory};  // ordinal + 1 of the newest document with the key
   PagedArray<DocumentRecord> documents;
   std::atomic<uint32_t> document_count{0};
+  std::atomic<uint32_t> death_count{0};
 
   // The writer's, for the document that is being added.
   std::vector<PendingToken> tokens;
@@ -376,9 +377,12 @@ uint32_t Overlay::Add(DocumentId id, const text::AnalyzedDocument& document) {
 
 void Overlay::Kill(uint32_t ordinal, Sequence sequence) {
   impl_->documents.Find(ordinal)->death.store(sequence, std::memory_order_release);
+  const uint32_t deaths = impl_->death_count.load(std::memory_order_relaxed);
+  impl_->death_count.store(deaths + 1, std::memory_order_release);
 }
 
 uint32_t Overlay::document_count() const { return impl_->document_count.load(std::memory_order_acquire); }
+uint32_t Overlay::death_count() const { return impl_->death_count.load(std::memory_order_acquire); }
 uint64_t Overlay::bytes() const { return impl_->memory.Get(); }
 
 // --- readers ---

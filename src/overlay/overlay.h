@@ -1,13 +1,14 @@
-// Overlay: the in-memory inverted index of what is not flushed yet. Append-only: one writer adds documents, any number of
-// readers look at the first n of them (n comes from their snapshot) without locks and without waiting.
+// Overlay: the in-memory inverted index of what is not flushed yet. Append-only: one writer adds documents, any number
+// of readers look at the first n of them (n comes from their snapshot) without locks and without waiting.
 //
-// Memory order: the writer finishes a document's postings, then publishes the document count that includes it (by way of the
-// engine's snapshot cell, under a mutex or with release); a reader that got n by acquire sees all of the first n documents.
-// Within shared structures (term table, posting chunks, key table) counts and heads are atomics, so that ThreadSanitizer
-// agrees.
+// Memory order: the writer finishes a document's postings, then publishes the document count that includes it (by way
+// of the engine's snapshot cell, under a mutex or with release); a reader that got n by acquire sees all of the first n
+// documents. Within shared structures (term table, posting chunks, key table) counts and heads are atomics, so that
+// ThreadSanitizer agrees.
 //
-// The fields of the default group share one list per term, whose postings say which fields they come from (posting_list.h):
-// a word of the group costs one look-up and one append, and a field of the group alone is that list, filtered.
+// The fields of the default group share one list per term, whose postings say which fields they come from
+// (posting_list.h): a word of the group costs one look-up and one append, and a field of the group alone is that list,
+// filtered.
 #ifndef ASHLAR_SRC_OVERLAY_OVERLAY_H_
 #define ASHLAR_SRC_OVERLAY_OVERLAY_H_
 
@@ -36,11 +37,11 @@ class Overlay;
 // first posting. Owns nothing of the overlay: valid while the Overlay lives. One thread at a time.
 class Cursor {
  public:
-  Cursor() = default;                                // empty list
-  uint32_t document() const { return document_; }    // format::kNoDocument at the end
+  Cursor() = default;                              // empty list
+  uint32_t document() const { return document_; }  // format::kNoDocument at the end
   uint32_t frequency() const { return frequency_; }
   void Next();
-  void Seek(uint32_t target);                        // to the first document >= target; never back
+  void Seek(uint32_t target);  // to the first document >= target; never back
   // Documents in the list, dead ones included. O(1) unless documents were added since the snapshot or this is one field
   // of a larger group: then the first call walks the list.
   uint32_t postings() const {
@@ -48,7 +49,8 @@ class Cursor {
     return postings_;
   }
   absl::Status status() const { return absl::OkStatus(); }
-  // Appends the positions of the current posting, ascending. Empty where the field keeps none, and on the group's own list.
+  // Appends the positions of the current posting, ascending. Empty where the field keeps none, and on the group's own
+  // list.
   void AppendPositions(std::vector<uint32_t>* out) const;
   // Flush: the current posting in the form of segment::PostingRow. Appends one frequency per member of the index (the
   // group's fields in ascending field number, or the one field) and the members' positions one after another.
@@ -68,22 +70,22 @@ class Cursor {
   uint32_t document_ = format::kNoDocument;
   uint32_t frequency_ = 0;
   mutable uint32_t postings_ = 0;
-  uint32_t left_ = 0;             // postings of the list not read yet
-  uint32_t documents_ = 0;        // n: documents from here on are not the snapshot's
-  uint32_t member_ = kAllMembers; // the member that is looked at
-  uint32_t last_ = 0;             // the ordinal of the posting read last
-  uint32_t total_ = 0;            // its occurrences in all members, unless occurs_once_
+  uint32_t left_ = 0;              // postings of the list not read yet
+  uint32_t documents_ = 0;         // n: documents from here on are not the snapshot's
+  uint32_t member_ = kAllMembers;  // the member that is looked at
+  uint32_t last_ = 0;              // the ordinal of the posting read last
+  uint32_t total_ = 0;             // its occurrences in all members, unless occurs_once_
   bool occurs_once_ = false;
   ListShape shape_;
-  ByteCursor at_;                 // the next posting
-  ByteCursor payload_;            // the members and positions of the current one
+  ByteCursor at_;       // the next posting
+  ByteCursor payload_;  // the members and positions of the current one
   const TermEntry* term_ = nullptr;
   std::vector<uint32_t> ordinals_;  // the key field: the documents themselves, ascending
   size_t ordinal_at_ = 0;
 };
 
-// Lengths of one field or the group by ordinal, 0 where missing. Valid while the Overlay lives; ordinals must be below a
-// document count got from a snapshot.
+// Lengths of one field or the group by ordinal, 0 where missing. Valid while the Overlay lives; ordinals must be below
+// a document count got from a snapshot.
 class Lengths {
  public:
   Lengths() = default;  // all 0
@@ -103,12 +105,13 @@ class Overlay {
   Overlay& operator=(const Overlay&) = delete;
 
   // --- writer ---
-  // Adds a document and returns its ordinal. DocumentIds must ascend. Ordinals count from 0; at most 2^32 - 2 documents.
+  // Adds a document and returns its ordinal. DocumentIds must ascend. Ordinals count from 0; at most 2^32 - 2
+  // documents.
   uint32_t Add(DocumentId id, const text::AnalyzedDocument& document);
   // Marks a document dead at `sequence` (> 0); once per document.
   void Kill(uint32_t ordinal, Sequence sequence);
-  uint32_t document_count() const;   // added so far (the writer's view)
-  uint64_t bytes() const;            // of memory in use, all of it; any thread
+  uint32_t document_count() const;  // added so far (the writer's view)
+  uint64_t bytes() const;           // of memory in use, all of it; any thread
 
   // --- readers; `n` is the snapshot's document count ---
   Cursor OpenTerm(format::IndexId index, std::string_view term, uint32_t n) const;
@@ -116,6 +119,8 @@ class Overlay {
   uint32_t Length(format::IndexId index, uint32_t ordinal) const;
   Lengths OpenLengths(format::IndexId index) const;
   Sequence DeathOf(uint32_t ordinal) const;  // 0: alive
+  // Documents killed so far. 0: every document of any snapshot taken before is alive, so nothing need ask DeathOf.
+  uint32_t death_count() const;
   DocumentId IdOf(uint32_t ordinal) const;
   std::string_view KeyOf(uint32_t ordinal) const;
   ByteSpan DocumentOf(uint32_t ordinal) const;  // encoded, all values
@@ -126,8 +131,9 @@ class Overlay {
   // --- flush: only when frozen (no writer any more) ---
   // Ordinals in ascending order of key (bytes), those of one key ascending; documents without a key are left out.
   std::vector<uint32_t> OrdinalsByKey() const;
-  // Terms of an index in ascending byte order, each with a cursor over all documents. kGroupIndex gives the group's lists,
-  // whose Cursor::AppendRow has the members apart, so that a flush reads each list once. Stops at the first error.
+  // Terms of an index in ascending byte order, each with a cursor over all documents. kGroupIndex gives the group's
+  // lists, whose Cursor::AppendRow has the members apart, so that a flush reads each list once. Stops at the first
+  // error.
   absl::Status VisitTerms(format::IndexId index,
                           const std::function<absl::Status(std::string_view term, Cursor cursor)>& visit) const;
   // Postings of a field, for choosing the largest of the group.

@@ -1,5 +1,5 @@
-// PagedArray: an array by ordinal that grows without moving. Pages double in size, so 27 pointers reach every ordinal and a
-// place is found with one bit scan. One writer; readers may use what was published to them (see overlay.h).
+// PagedArray: an array by ordinal that grows without moving. Pages double in size, so 27 pointers reach every ordinal
+// and a place is found with one bit scan. One writer; readers may use what was published to them (see overlay.h).
 #ifndef ASHLAR_SRC_OVERLAY_PAGED_ARRAY_H_
 #define ASHLAR_SRC_OVERLAY_PAGED_ARRAY_H_
 

@@ -1,17 +1,18 @@
 // Posting lists of the overlay: byte-coded postings in a chain of chunks that grow with the list.
 //
-//   list    = posting*                                 the list's count says how many are there
-//   posting = varint(gap * 2 + 1) [varint(code)]       the term occurs once: code = position << member_bits | member;
-//                                                      left out if the index has one member and keeps no positions
-//           | varint(gap * 2) varint(frequency)        gap: from the ordinal before (from 0 for the first)
-//             [varint(bytes) member*]                  left out under the same condition; `bytes` skips the members
+//   list    = posting*                              the list's count says how many are there
+//   posting = varint(gap * 2 + 1) [varint(code)]    the term occurs once: code = position << member_bits | member;
+//                                                   left out if the index has one member and keeps no positions
+//           | varint(gap * 2) varint(frequency)     gap: from the ordinal before (from 0 for the first)
+//             [varint(bytes) member*]               left out under the same condition; `bytes` skips the members
 //   member  = varint(frequency << member_bits | member) [varint(first position) varint(position gap)*]
 //
-// The members of an index are the fields that share its lists: the default group's, in ascending field number, or one field.
-// Postings run on from chunk to chunk. A chunk ends with the address of the next one; its size follows from its level.
+// The members of an index are the fields that share its lists: the default group's, in ascending field number, or one
+// field. Postings run on from chunk to chunk. A chunk ends with the address of the next one; its size follows from its
+// level.
 //
-// Threads: one writer appends and then stores `published` with release. A reader that loads it with acquire may read that
-// many postings: their bytes, and the chunk links in front of them, are never written again.
+// Threads: one writer appends and then stores `published` with release. A reader that loads it with acquire may read
+// that many postings: their bytes, and the chunk links in front of them, are never written again.
 #ifndef ASHLAR_SRC_OVERLAY_POSTING_LIST_H_
 #define ASHLAR_SRC_OVERLAY_POSTING_LIST_H_
 

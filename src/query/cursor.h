@@ -12,6 +12,9 @@
 
 namespace ashlar::query {
 
+// clang-format off: version 14 does not know concepts.
+
+// A new cursor stands on its first posting.
 template <class C>
 concept PostingCursor = std::movable<C> && requires(C c, const C& k, uint32_t target) {
   { k.document() } -> std::same_as<uint32_t>;   // format::kNoDocument at the end
@@ -26,14 +29,16 @@ concept PostingCursor = std::movable<C> && requires(C c, const C& k, uint32_t ta
 template <class S>
 concept Source = requires(const S& s, format::IndexId index, std::string_view term, uint32_t ordinal) {
   typename S::Cursor;
-  typename S::Lengths;                                      // operator[](uint32_t ordinal) -> uint32_t
+  typename S::Lengths;                                      // operator[](uint32_t ordinal) -> uint32_t; default: all 0
   { s.document_count() } -> std::same_as<uint32_t>;         // dead ones included
   { s.put_order_base() } -> std::same_as<uint32_t>;         // put order of ordinal 0
   { s.has_deaths() } -> std::same_as<bool>;                 // false: IsDead is false for all
   { s.IsDead(ordinal) } -> std::same_as<bool>;              // as of the snapshot
   { s.OpenTerm(index, term) } -> std::same_as<typename S::Cursor>;
   { s.OpenLengths(index) };                                 // absl::StatusOr<S::Lengths>
-} && PostingCursor<typename S::Cursor>;
+} && PostingCursor<typename S::Cursor> && std::default_initializable<typename S::Lengths>;
+
+// clang-format on
 
 }  // namespace ashlar::query
 

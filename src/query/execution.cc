@@ -64,8 +64,7 @@ Handle Execution::HandleOf(uint32_t put_order) const {
 SearchResult Execution::Results() {
   std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.base < b.base; });
   SearchResult result;
-  result.traversal =
-      plan_.options.traversal == Traversal::kAuto ? Traversal::kDaat : plan_.options.traversal;
+  result.traversal = plan_.options.traversal == Traversal::kAuto ? Traversal::kDaat : plan_.options.traversal;
   result.total = collected_.total;
   result.total_is_exact = true;
   result.postings_read = collected_.postings_read;

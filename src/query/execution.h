@@ -1,7 +1,8 @@
 // Execution: one search over the sources of one snapshot. The engine owns the snapshot and its sources; this owns the
 // arithmetic and the order of hits.
 //
-//   ASHLAR_ASSIGN_OR_RETURN(Execution search, Execution::Create(*prepared.terms(), schema, options, statistics));
+//   ASHLAR_ASSIGN_OR_RETURN(Execution search,
+//                           Execution::Create(*prepared.terms(), schema, options, statistics));
 //   std::vector<SourceRun<SegmentSource>> segments;  // (source, its index for Handle::source)
 //   std::vector<SourceRun<OverlaySource>> overlays;
 //   for (auto& run : segments) ASHLAR_RETURN_IF_ERROR(search.AddStatistics(&run));
@@ -11,12 +12,12 @@
 //   for (auto& run : overlays) ASHLAR_RETURN_IF_ERROR(search.Run(&run));
 //   return search.Results();
 //
-// Call order: Create AddStatistics* FinishWeights Run* Results, every source once in each. Document frequencies are those of
-// live documents over all sources, which is why no source can be scored before all were counted. The order of the
-// sources does not change the answer.
+// Call order: Create AddStatistics* FinishWeights Run* Results, every source once in each. Document frequencies are
+// those of live documents over all sources, which is why no source can be scored before all were counted. The order of
+// the sources does not change the answer.
 //
-// Owns: its plan and what it collected. Threads: one. Errors: InvalidArgument from Create; what a cursor or the lengths of a
-// source report (DataLoss), from AddStatistics and Run; after an error there are no results.
+// Owns: its plan and what it collected. Threads: one. Errors: InvalidArgument from Create; what a cursor or the lengths
+// of a source report (DataLoss), from AddStatistics and Run; after an error there are no results.
 #ifndef ASHLAR_SRC_QUERY_EXECUTION_H_
 #define ASHLAR_SRC_QUERY_EXECUTION_H_
 

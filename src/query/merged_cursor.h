@@ -1,4 +1,5 @@
-// Cursors and lengths of several fields read as one text: SearchOptions::fields that are neither one field nor the group.
+// Cursors and lengths of several fields read as one text: SearchOptions::fields that are neither one field nor the
+// group.
 #ifndef ASHLAR_SRC_QUERY_MERGED_CURSOR_H_
 #define ASHLAR_SRC_QUERY_MERGED_CURSOR_H_
 

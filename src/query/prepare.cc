@@ -47,8 +47,8 @@ absl::StatusOr<uint32_t> SearchableField(const Schema& schema, const std::string
   if (index < 0) return InvalidArgument(absl::StrCat("unknown field \"", name, "\""));
   const FieldType type = schema.fields[static_cast<size_t>(index)].type;
   if (type == FieldType::kText || type == FieldType::kKeyword) return static_cast<uint32_t>(index);
-  return InvalidArgument(absl::StrCat("field \"", name, "\" can't be searched for words: it is of type ",
-                                      ToAbsl(FieldTypeName(type))));
+  return InvalidArgument(
+      absl::StrCat("field \"", name, "\" can't be searched for words: it is of type ", ToAbsl(FieldTypeName(type))));
 }
 
 absl::StatusOr<std::vector<std::string>> TermsOf(uint32_t field, const std::string& words,
@@ -108,13 +108,14 @@ absl::StatusOr<std::vector<uint32_t>> SearchedFields(const Schema& schema, const
     const int index = schema.IndexOf(name);
     if (index < 0) return InvalidArgument(absl::StrCat("fields: unknown field \"", name, "\""));
     const Field& field = schema.fields[static_cast<size_t>(index)];
-    if (field.type != FieldType::kText) return InvalidArgument(absl::StrCat("fields: \"", name, "\" is not a text field"));
+    if (field.type != FieldType::kText)
+      return InvalidArgument(absl::StrCat("fields: \"", name, "\" is not a text field"));
     if (std::count(fields.begin(), fields.end(), static_cast<uint32_t>(index)) > 0) {
       return InvalidArgument(absl::StrCat("fields: \"", name, "\" is named twice"));
     }
     if (!fields.empty() && schema.fields[fields[0]].analyzer != field.analyzer) {
-      return InvalidArgument(absl::StrCat("fields: \"", name, "\" and \"", schema.fields[fields[0]].name,
-                                          "\" have different analyzers"));
+      return InvalidArgument(
+          absl::StrCat("fields: \"", name, "\" and \"", schema.fields[fields[0]].name, "\" have different analyzers"));
     }
     fields.push_back(static_cast<uint32_t>(index));
   }
@@ -192,8 +193,8 @@ class Planner {
     const AnalyzerOptions& wanted = schema_.fields[searched[0]].analyzer;
     const auto found = std::find(prepared_.analyzers.begin(), prepared_.analyzers.end(), wanted);
     if (found == prepared_.analyzers.end()) {
-      return InvalidArgument(absl::StrCat("field \"", schema_.fields[searched[0]].name,
-                                          "\" is newer than the query; prepare it again"));
+      return InvalidArgument(
+          absl::StrCat("field \"", schema_.fields[searched[0]].name, "\" is newer than the query; prepare it again"));
     }
     return static_cast<size_t>(found - prepared_.analyzers.begin());
   }

@@ -1,7 +1,8 @@
 // Prepare: a Query's words become terms. Planning: terms become what one search looks for in which index.
 //
-// Preparing needs the analyzers and no snapshot; planning needs the search's options and no analyzer. Words without a field
-// are therefore analysed once per distinct analyzer of the schema's text fields: SearchOptions::fields may name any of them.
+// Preparing needs the analyzers and no snapshot; planning needs the search's options and no analyzer. Words without a
+// field are therefore analysed once per distinct analyzer of the schema's text fields: SearchOptions::fields may name
+// any of them.
 #ifndef ASHLAR_SRC_QUERY_PREPARE_H_
 #define ASHLAR_SRC_QUERY_PREPARE_H_
 
@@ -29,7 +30,8 @@ struct PreparedClause {
   Occur occur = Occur::kShould;
   double boost = 1;
   uint32_t field = kSearchedFields;  // kSearchedFields: the default group or SearchOptions::fields
-  // One list for a field; for kSearchedFields one per PreparedTerms::analyzers. Empty lists: the analyzer removed every word.
+  // One list for a field; for kSearchedFields one per PreparedTerms::analyzers. Empty lists: the analyzer removed every
+  // word.
   std::vector<std::vector<std::string>> terms;
 };
 

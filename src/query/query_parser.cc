@@ -4,8 +4,8 @@
 //   clause = ['+' | '-'] [field ':'] word ['^' boost]
 //   boost  = a decimal number in (0, 1e6]
 //
-// '\' takes the sign of the next character. The first ':' ends the field, the first '^' after it begins the boost; a sign
-// counts only at the start of a clause. Everything else, quotation marks too, is left to the analyzer.
+// '\' takes the sign of the next character. The first ':' ends the field, the first '^' after it begins the boost; a
+// sign counts only at the start of a clause. Everything else, quotation marks too, is left to the analyzer.
 #include <charconv>
 #include <cmath>
 #include <cstddef>

@@ -7,9 +7,9 @@
 //   S = the weights added in descending order = m 2^e, m in [0.5, 1);  s = 29 - e
 //   score = sum of contributions 2^-s, exact in binary64
 //
-// B is 0 where b is 0, and where no live document has a length (the key field). The sum of a document's contributions is at
-// most about 2^29 + one per term, so it fits an int32. Needs -ffp-contract=off and the default rounding mode. Scalar code
-// and SIMD code that follow these lines give the same bits.
+// B is 0 where b is 0, and where no live document has a length (the key field). The sum of a document's contributions
+// is at most about 2^29 + one per term, so it fits an int32. Needs -ffp-contract=off and the default rounding mode.
+// Scalar code and SIMD code that follow these lines give the same bits.
 #ifndef ASHLAR_SRC_QUERY_SCORER_H_
 #define ASHLAR_SRC_QUERY_SCORER_H_
 

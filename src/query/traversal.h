@@ -1,8 +1,8 @@
 // Traversals: two ways through one source that offer the same documents with the same scores. They know cursors and
 // lengths as template parameters, so nothing virtual is called for a posting.
 //
-// A document matches if it is alive, all kMust terms have it, no kMustNot term has it and, without a kMust term, at least
-// one kShould term has it. kShould terms add to the score.
+// A document matches if it is alive, all kMust terms have it, no kMustNot term has it and, without a kMust term, at
+// least one kShould term has it. kShould terms add to the score.
 #ifndef ASHLAR_SRC_QUERY_TRAVERSAL_H_
 #define ASHLAR_SRC_QUERY_TRAVERSAL_H_
 
@@ -184,8 +184,8 @@ class DocumentAtATime {
   std::vector<Term*> must_not_;
 };
 
-// Term at a time: adds every posting of one term after another into an accumulator, in windows of documents so that memory
-// does not depend on the source. No seeks and no choices: what the other traversal is compared with.
+// Term at a time: adds every posting of one term after another into an accumulator, in windows of documents so that
+// memory does not depend on the source. No seeks and no choices: what the other traversal is compared with.
 template <class S, class C, class L>
 class Exhaustive {
  public:

@@ -113,7 +113,7 @@ class WordAnalyzer final : public Analyzer {
     const std::string_view folded = std::string_view(out->bytes).substr(base);
     ForEachWord(folded, [&](size_t begin, size_t end) {
       const uint64_t position = position_++;
-      const std::string_view term = CutTerm(folded.substr(begin, end - begin), out);
+      const std::string_view term = TermOf(folded.substr(begin, end - begin), out);
       if (stop_ && IsEnglishStopWord(term)) return;
       Push(base + begin, term.size(), position, out);
     });
@@ -125,13 +125,21 @@ class WordAnalyzer final : public Analyzer {
     const std::string_view folded = folded_text_;
     ForEachWord(folded, [&](size_t begin, size_t end) {
       const uint64_t position = position_++;
-      if (status.ok()) status = AppendTerm(CutTerm(folded.substr(begin, end - begin), out), position, out);
+      if (status.ok()) status = AppendTerm(TermOf(folded.substr(begin, end - begin), out), position, out);
     });
     return status;
   }
 
-  // The token rule of analyzer.h.
-  static std::string_view CutTerm(std::string_view term, TokenStream* out) {
+  // A folded word without a final 's (or with U+2019 for the apostrophe): "kennedy's" is about "kennedy".
+  static std::string_view WithoutPossessive(std::string_view word) {
+    for (const std::string_view ending : {std::string_view("'s"), std::string_view("\xE2\x80\x99s")})
+      if (word.size() > ending.size() && word.ends_with(ending)) return word.substr(0, word.size() - ending.size());
+    return word;
+  }
+
+  // The possessive and the token rule of analyzer.h.
+  static std::string_view TermOf(std::string_view word, TokenStream* out) {
+    const std::string_view term = WithoutPossessive(word);
     if (term.size() <= kTermBytesMax) return term;
     ++out->tokens_cut;
     return term.substr(0, CutToCharacter(term, kTermBytesMax));
@@ -166,7 +174,7 @@ class WordAnalyzer final : public Analyzer {
     } else {
       ASHLAR_RETURN_IF_ERROR(folder_.Fold(word, &folded_));
     }
-    return AppendTerm(CutTerm(folded_, out), position, out);
+    return AppendTerm(TermOf(folded_, out), position, out);
   }
 
   static void Push(size_t offset, size_t length, uint64_t position, TokenStream* out) {

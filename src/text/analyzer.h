@@ -2,6 +2,9 @@
 // option marks removed, stop words removed (their position is kept), Snowball stems. The text is cut into words first
 // and each word is folded. A word that folds to nothing gives no term and keeps its position.
 //
+// A final 's of a word (also with U+2019) is no part of the term, in every analyzer: who searches for kennedy wants
+// "Kennedy's", too (docs/adr/0004).
+//
 // Two ways lead to the same terms: a fast one for ASCII and simple letters (ascii_words.h, letters.h), and ICU for the
 // rest of a value. tests/text/words_test.cc compares them.
 //

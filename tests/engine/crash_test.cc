@@ -33,8 +33,8 @@ Document Doc(int key, int version) {
 }
 
 // What a workload did until the power went.
-struct Run {
-  explicit Run(const Schema& schema) : oracle(schema) {}
+struct Outcome {
+  explicit Outcome(const Schema& schema) : oracle(schema) {}
   Oracle oracle;
   std::vector<Oracle> states;   // after 0, 1, 2 ... batches, the last one possibly in flight
   size_t acknowledged = 0;      // batches
@@ -44,7 +44,7 @@ struct Run {
 
 class Workload {
  public:
-  Workload(env::Env env, const Options& options, Run* run) : env_(env), options_(options), run_(run) {
+  Workload(env::Env env, const Options& options, Outcome* run) : env_(env), options_(options), run_(run) {
     options_.create_if_missing = true;
   }
   bool Open() {
@@ -90,7 +90,7 @@ class Workload {
  private:
   env::Env env_;
   Options options_;
-  Run* run_;
+  Outcome* run_;
   std::unique_ptr<Store> store_;
 };
 
@@ -175,7 +175,7 @@ Options OptionsOf(const Named& named) {
 }
 
 // The number of batches that the store holds, or nullopt.
-std::optional<size_t> PrefixOf(const Snapshot& snapshot, const Run& run) {
+std::optional<size_t> PrefixOf(const Snapshot& snapshot, const Outcome& run) {
   std::map<DocumentId, Document> found;
   EXPECT_OK(snapshot.Scan(Snapshot::Order::kDocumentId, [&](const StoredDocument& stored) {
     found[stored.id] = stored.document;
@@ -191,7 +191,7 @@ std::optional<size_t> PrefixOf(const Snapshot& snapshot, const Run& run) {
   return std::nullopt;
 }
 
-void CheckRecovery(env::SimDisk* disk, const Named& named, const Run& run) {
+void CheckRecovery(env::SimDisk* disk, const Named& named, const Outcome& run) {
   const env::Env env = disk->NewProcess();
   Options options = OptionsOf(named);
   absl::StatusOr<std::unique_ptr<Store>> opened = OpenOn(env, "/store", options, nullptr);
@@ -229,7 +229,7 @@ TEST_P(CrashTest, EveryStep) {
   uint64_t steps = 0;
   {
     env::SimDisk disk(1);
-    Run run(CrashSchema());
+    Outcome run(CrashSchema());
     Workload workload(disk.NewProcess(), OptionsOf(named), &run);
     named.script(workload);
     ASSERT_TRUE(run.created);
@@ -239,7 +239,7 @@ TEST_P(CrashTest, EveryStep) {
   std::set<uint64_t> states;
   for (uint64_t step = 0; step <= steps; ++step) {
     env::SimDisk disk(step + 1);
-    Run run(CrashSchema());
+    Outcome run(CrashSchema());
     {
       disk.CutPowerAtStep(step);
       Workload workload(disk.NewProcess(), OptionsOf(named), &run);
@@ -274,7 +274,7 @@ TEST_P(CrashTest, EveryFailure) {
       fault.nth = nth;
       fault.error = nth % 2 == 0 ? EIO : ENOSPC;
       disk.AddFault(fault);
-      Run run(CrashSchema());
+      Outcome run(CrashSchema());
       {
         Workload workload(disk.NewProcess(), OptionsOf(named), &run);
         named.script(workload);

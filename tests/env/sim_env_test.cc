@@ -166,6 +166,19 @@ TEST_F(SimEnvTest, NamesSurviveIndependentlyButInOrderOfTheirOwnChanges) {
   EXPECT_EQ(seen, (std::set<std::string>{"", "a", "b", "ab", "c", "ac"}));
 }
 
+TEST_F(SimEnvTest, ALaterRenameNeedsTheEarlierOne) {
+  PutDurable("a", "new");
+  PutDurable("b", "old");
+  ASSERT_TRUE(files_->Rename("a", "b").ok());
+  ASSERT_TRUE(files_->Rename("b", "c").ok());
+  std::set<std::string> seen;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const auto after = disk_.CrashedCopy(CrashPolicy::Random(seed));
+    seen.insert(Left(*after, "a") + "," + Left(*after, "b") + "," + Left(*after, "c"));
+  }
+  EXPECT_EQ(seen, (std::set<std::string>{"new,old,-", "-,new,-", "-,-,new"}));
+}
+
 TEST_F(SimEnvTest, ADirectoryThatIsLostTakesItsFilesAlong) {
   ASSERT_TRUE(files_->CreateDirectory("d").ok());
   auto file = files_->CreateFile("d/a");
@@ -189,10 +202,12 @@ TEST_F(SimEnvTest, AMoveBetweenDirectoriesIsSyncedWithEither) {
     ASSERT_TRUE(files->CreateFile("from/stays").ok());
     ASSERT_TRUE(files->Rename("from/a", "to/b").ok());
     ASSERT_TRUE(files->SyncDirectory(synced).ok());
-    disk.Crash(CrashPolicy::DropAll());
-    const std::vector<std::string> names = disk.FileNames();
-    EXPECT_EQ(std::count(names.begin(), names.end(), "to/b"), 1) << synced;
-    EXPECT_EQ(std::count(names.begin(), names.end(), "from/a"), 0) << synced;
+    // The creation of "from/a" went along: it must not come back when the rest is kept.
+    for (const CrashPolicy& policy : {CrashPolicy::DropAll(), CrashPolicy::KeepAll()}) {
+      const std::vector<std::string> names = disk.CrashedCopy(policy)->FileNames();
+      EXPECT_EQ(std::count(names.begin(), names.end(), "to/b"), 1) << synced;
+      EXPECT_EQ(std::count(names.begin(), names.end(), "from/a"), 0) << synced;
+    }
   }
 }
 

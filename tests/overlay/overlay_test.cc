@@ -326,9 +326,8 @@ TEST_P(OverlayModelTest, FlushSeesTermsAndKeysInOrder) {
   }
   std::vector<uint32_t> by_key(300);
   for (uint32_t i = 0; i < 300; ++i) by_key[i] = i;
-  std::stable_sort(by_key.begin(), by_key.end(), [&](uint32_t a, uint32_t b) {
-    return model_.documents[a].key < model_.documents[b].key;
-  });
+  std::stable_sort(by_key.begin(), by_key.end(),
+                   [&](uint32_t a, uint32_t b) { return model_.documents[a].key < model_.documents[b].key; });
   EXPECT_EQ(overlay_.OrdinalsByKey(), by_key);
 }
 
@@ -390,6 +389,17 @@ TEST(OverlayTest, PositionsNeedNotAscend) {
   std::vector<uint32_t> positions;
   overlay.OpenTerm(1, "x", 1).AppendPositions(&positions);
   EXPECT_EQ(positions, (std::vector<uint32_t>{9, 2, 0xFFFFFFFFu}));
+}
+
+TEST(OverlayTest, CountsDeaths) {
+  Overlay overlay(TestSchema({}));
+  for (DocumentId id = 1; id <= 3; ++id) overlay.Add(id, PlainDocument{id, "k", {{1, {{"x", 0}}}}, "", 0}.Analyzed());
+  EXPECT_EQ(overlay.death_count(), 0u);
+  overlay.Kill(1, 3);
+  overlay.Kill(0, 4);
+  EXPECT_EQ(overlay.death_count(), 2u);
+  EXPECT_EQ(overlay.DeathOf(1), 3u);
+  EXPECT_EQ(overlay.DeathOf(2), 0u);
 }
 
 TEST(OverlayTest, BytesCoverWhatIsHeld) {

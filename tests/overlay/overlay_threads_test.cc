@@ -1,5 +1,5 @@
-// Readers of every age beside a writer. What a document holds follows from its ordinal, so that a reader knows what the first
-// n documents must give without asking anyone. Meant for ThreadSanitizer as much as for its own assertions.
+// Readers of every age beside a writer. What a document holds follows from its ordinal, so that a reader knows what the
+// first n documents must give without asking anyone. Meant for ThreadSanitizer as much as for its own assertions.
 #include <atomic>
 #include <string>
 #include <thread>

@@ -26,9 +26,9 @@ Schema TestSchema(std::vector<std::string> group) {
   Schema schema;
   schema.key = "id";
   schema.default_group = std::move(group);
-  schema.fields = {MakeField("body", FieldType::kText), MakeField("id", FieldType::kKeyword),
+  schema.fields = {MakeField("body", FieldType::kText),  MakeField("id", FieldType::kKeyword),
                    MakeField("title", FieldType::kText), MakeField("tag", FieldType::kKeyword),
-                   MakeField("note", FieldType::kText), MakeField("year", FieldType::kInt64)};
+                   MakeField("note", FieldType::kText),  MakeField("year", FieldType::kInt64)};
   return schema;
 }
 
@@ -61,7 +61,8 @@ Clause RandomClause(Prng* prng) {
   Clause clause;
   clause.field = kFields[prng->Below(8)];
   clause.text = clause.field == "id" ? absl::StrCat("k", prng->Below(80)) : RandomWord(prng);
-  if (prng->OneIn(4) && clause.field != "id" && clause.field != "tag") absl::StrAppend(&clause.text, " ", RandomWord(prng));
+  if (prng->OneIn(4) && clause.field != "id" && clause.field != "tag")
+    absl::StrAppend(&clause.text, " ", RandomWord(prng));
   if (prng->OneIn(12)) clause.text = "nowhere";
   const uint64_t occur = prng->Below(10);
   clause.occur = occur < 7 ? Occur::kShould : occur < 9 ? Occur::kMust : Occur::kMustNot;
@@ -78,8 +79,15 @@ Query RandomQuery(Prng* prng) {
 }
 
 SearchOptions RandomOptions(Prng* prng) {
-  static const std::vector<std::string> kFields[] = {{}, {}, {"body"}, {"title"}, {"note"}, {"title", "body"},
-                                                     {"body", "title"}, {"note", "title"}, {"body", "note", "title"}};
+  static const std::vector<std::string> kFields[] = {{},
+                                                     {},
+                                                     {"body"},
+                                                     {"title"},
+                                                     {"note"},
+                                                     {"title", "body"},
+                                                     {"body", "title"},
+                                                     {"note", "title"},
+                                                     {"body", "note", "title"}};
   SearchOptions options;
   options.fields = kFields[prng->Below(9)];
   options.k = prng->OneIn(3) ? 1000 : 1 + prng->Below(12);
@@ -92,8 +100,11 @@ SearchOptions RandomOptions(Prng* prng) {
 std::string Show(const Query& query) {
   std::string text;
   for (const Clause& c : query.clauses) {
-    absl::StrAppend(&text, c.occur == Occur::kMust ? "+" : c.occur == Occur::kMustNot ? "-" : "", c.field, ":\"", c.text,
-                    "\"^", c.boost, " ");
+    absl::StrAppend(&text,
+                    c.occur == Occur::kMust      ? "+"
+                    : c.occur == Occur::kMustNot ? "-"
+                                                 : "",
+                    c.field, ":\"", c.text, "\"^", c.boost, " ");
   }
   return text;
 }
@@ -130,7 +141,8 @@ TEST_P(ExecutionOracleTest, AnyCutGivesTheOraclesAnswer) {
   const auto seed = static_cast<uint64_t>(GetParam());
   SCOPED_TRACE(seed);
   Prng prng(seed);
-  static const std::vector<std::string> kGroups[] = {{"title", "body"}, {"body", "title"}, {"body"}, {"note", "body", "title"}};
+  static const std::vector<std::string> kGroups[] = {
+      {"title", "body"}, {"body", "title"}, {"body"}, {"note", "body", "title"}};
   Corpus corpus(TestSchema(kGroups[seed % 4]));
   for (uint64_t i = 1 + prng.Below(seed % 2 == 0 ? 200 : 20); i > 0; --i) {
     if (prng.OneIn(10)) {
@@ -244,7 +256,8 @@ TEST_F(ExecutionTest, EqualClausesAreOneWithTheirBoostsAdded) {
   Add("a", "x y z");
   Add("b", "x");
   corpus_.Cut({}, 1);
-  const auto three = corpus_.Answer(Words({{Occur::kShould, "", "x", 0.1}, {Occur::kMust, "", "x", 0.3}, {Occur::kShould, "", "x", 0.2}}), {});
+  const auto three = corpus_.Answer(
+      Words({{Occur::kShould, "", "x", 0.1}, {Occur::kMust, "", "x", 0.3}, {Occur::kShould, "", "x", 0.2}}), {});
   const auto one = corpus_.Answer(Words({{Occur::kMust, "", "x", 0.1 + 0.2 + 0.3}}), {});
   ASSERT_TRUE(three.ok() && one.ok());
   ASSERT_EQ(three->hits, one->hits);
@@ -334,7 +347,8 @@ TEST(ExecutionCaseTest, C23EveryOrderOfTheClausesGivesTheSameBits) {
   corpus.Apply(batch);
   corpus.Cut({4000}, 1);
   std::vector<Clause> clauses;
-  for (int i = 0; i < 7; ++i) clauses.push_back({Occur::kShould, i == 3 ? "body" : "", absl::StrCat("w", 9 + 2 * i), 0.3 + 0.7 * i});
+  for (int i = 0; i < 7; ++i)
+    clauses.push_back({Occur::kShould, i == 3 ? "body" : "", absl::StrCat("w", 9 + 2 * i), 0.3 + 0.7 * i});
   SearchOptions options;
   options.k = 20;
   const OracleResult expected = corpus.oracle.Search(Words(clauses), options);

@@ -26,8 +26,9 @@ Schema TestSchema() {
   Schema schema;
   schema.key = "id";
   schema.default_group = {"body", "title"};
-  schema.fields = {field("title", FieldType::kText), field("id", FieldType::kKeyword), field("body", FieldType::kText),
-                   field("tag", FieldType::kKeyword), field("note", FieldType::kText), field("year", FieldType::kInt64),
+  schema.fields = {field("title", FieldType::kText),   field("id", FieldType::kKeyword),
+                   field("body", FieldType::kText),    field("tag", FieldType::kKeyword),
+                   field("note", FieldType::kText),    field("year", FieldType::kInt64),
                    field("english", FieldType::kText), field("blob", FieldType::kBytes)};
   schema.fields[kEnglish].analyzer = AnalyzerOptions::English();
   return schema;
@@ -56,10 +57,14 @@ class PrepareTest : public ::testing::Test {
     if (!plan.ok()) return plan.status().ToString();
     std::string text;
     for (const PlannedTerm& term : plan->terms) {
-      absl::StrAppend(&text, text.empty() ? "" : " ", term.occur == Occur::kMust ? "+" : term.occur == Occur::kMustNot ? "-" : "");
+      absl::StrAppend(&text, text.empty() ? "" : " ",
+                      term.occur == Occur::kMust      ? "+"
+                      : term.occur == Occur::kMustNot ? "-"
+                                                      : "");
       std::string members;
       for (const format::IndexId member : plan->indexes[term.index].members) {
-        absl::StrAppend(&members, members.empty() ? "" : "/", member == format::kGroupIndex ? "G" : absl::StrCat(member));
+        absl::StrAppend(&members, members.empty() ? "" : "/",
+                        member == format::kGroupIndex ? "G" : absl::StrCat(member));
       }
       absl::StrAppend(&text, members, ":", term.term);
       if (term.boost != 1) absl::StrAppend(&text, "^", term.boost);
@@ -116,9 +121,7 @@ TEST_F(PrepareTest, BoostsAreAddedInAscendingOrder) {
   EXPECT_EQ(PlanOf(query)->terms[0].boost, ascending);
 }
 
-TEST_F(PrepareTest, AWordBothWantedAndExcludedStaysBoth) {
-  EXPECT_EQ(Show(PlanOf("+x -x x")), "+G:x^2 -G:x");
-}
+TEST_F(PrepareTest, AWordBothWantedAndExcludedStaysBoth) { EXPECT_EQ(Show(PlanOf("+x -x x")), "+G:x^2 -G:x"); }
 
 TEST_F(PrepareTest, WordsThatTheAnalyzerRemoves) {
   EXPECT_TRUE(PlanOf("english:the +english:of")->matches_nothing);

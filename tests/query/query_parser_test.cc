@@ -14,7 +14,10 @@ namespace {
 std::string Show(const Query& query) {
   std::string text;
   for (const Clause& c : query.clauses) {
-    absl::StrAppend(&text, text.empty() ? "" : " | ", c.occur == Occur::kMust ? "+" : c.occur == Occur::kMustNot ? "-" : "",
+    absl::StrAppend(&text, text.empty() ? "" : " | ",
+                    c.occur == Occur::kMust      ? "+"
+                    : c.occur == Occur::kMustNot ? "-"
+                                                 : "",
                     c.field.empty() ? "" : c.field + " = ", c.text);
     if (c.boost != 1) absl::StrAppend(&text, " ^ ", c.boost);
   }
@@ -67,11 +70,21 @@ struct Mistake {
 
 TEST(QueryParserTest, MistakesNameTheirColumn) {
   const Mistake table[] = {
-      {"+", 2},        {"-", 2},           {"a - b", 4},      {"++a", 2},        {"a +-b", 4},       {":word", 1},
-      {"a :b", 3},     {"field:", 7},      {"+field:", 8},    {"f: word", 3},    {"^2", 1},          {"f:^2", 3},
-      {"word^", 6},    {"word^x", 6},      {"word^2x", 6},    {"word^0", 6},     {"word^-1", 6},     {"word^1e7", 6},
-      {"word^inf", 6}, {"word^nan", 6},    {"word^1e999", 6}, {"word^1e-999", 6}, {"a^2^3", 3},      {"word\\", 5},
-      {"a^+2", 3},     {"\xC3\xA9 \xC3\xA9^", 5}, {"ab \xFF", 4}, {"\xC3\xA9\xC3", 2}, {"x^0x10", 3},
+      {"+", 2},          {"-", 2},
+      {"a - b", 4},      {"++a", 2},
+      {"a +-b", 4},      {":word", 1},
+      {"a :b", 3},       {"field:", 7},
+      {"+field:", 8},    {"f: word", 3},
+      {"^2", 1},         {"f:^2", 3},
+      {"word^", 6},      {"word^x", 6},
+      {"word^2x", 6},    {"word^0", 6},
+      {"word^-1", 6},    {"word^1e7", 6},
+      {"word^inf", 6},   {"word^nan", 6},
+      {"word^1e999", 6}, {"word^1e-999", 6},
+      {"a^2^3", 3},      {"word\\", 5},
+      {"a^+2", 3},       {"\xC3\xA9 \xC3\xA9^", 5},
+      {"ab \xFF", 4},    {"\xC3\xA9\xC3", 2},
+      {"x^0x10", 3},
   };
   for (const Mistake& row : table) {
     const absl::Status status = ParseQuery(row.query).status();

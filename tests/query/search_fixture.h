@@ -1,4 +1,5 @@
-// Sources to search without an engine: plain lists of postings, and overlays; and one call that runs a search over them.
+// Sources to search without an engine: plain lists of postings, and overlays; and one call that runs a search over
+// them.
 #ifndef ASHLAR_TESTS_QUERY_SEARCH_FIXTURE_H_
 #define ASHLAR_TESTS_QUERY_SEARCH_FIXTURE_H_
 
@@ -253,7 +254,8 @@ class Corpus {
       source.ids.push_back(row.id);
       source.dead.push_back(row.death != 0);
       source.any_dead = source.any_dead || row.death != 0;
-      if (schema_.KeyIndex() >= 0) AddPosting(&source, static_cast<uint32_t>(schema_.KeyIndex()), row.analyzed.key, ordinal);
+      if (schema_.KeyIndex() >= 0)
+        AddPosting(&source, static_cast<uint32_t>(schema_.KeyIndex()), row.analyzed.key, ordinal);
       for (size_t f = 0; f < row.analyzed.field_count; ++f) {
         const text::FieldTokens& field = row.analyzed.fields[f];
         for (const format::IndexId index : IndexesOf(field.field)) {

@@ -1,5 +1,5 @@
-// Oracle: what a store must answer, computed in the plainest way: a map of live documents, and scores by scanning all of
-// them for every word. Shares nothing with the store but the analyzer and the value headers.
+// Oracle: what a store must answer, computed in the plainest way: a map of live documents, and scores by scanning all
+// of them for every word. Shares nothing with the store but the analyzer and the value headers.
 //
 // The formula is that of docs/architecture.md, "Scores", written again from the text; scores compare by bits.
 #ifndef ASHLAR_TESTS_SUPPORT_ORACLE_H_

@@ -399,5 +399,22 @@ TEST(AnalyzerIdentity, NamesItsParts) {
   EXPECT_EQ(identity, AnalyzerIdentity());
 }
 
+std::vector<std::string> NamesOf(const TokenStream& stream) {
+  std::vector<std::string> names;
+  for (const Token& token : stream.tokens) names.emplace_back(token.term(stream.bytes));
+  return names;
+}
+
+TEST(AnalyzerTest, APossessiveIsNoPartOfItsWord) {
+  for (const AnalyzerOptions& options : {AnalyzerOptions{}, AnalyzerOptions{StopWords::kNone, "none", Marks::kRemove}}) {
+    EXPECT_EQ(NamesOf(AnalyzeWith(options, "Kennedy's KENNEDY'S o'clock it's its s's 's rock'n'roll dogs'")),
+              (std::vector<std::string>{"kennedy", "kennedy", "o'clock", "it", "its", "s", "s", "rock'n'roll", "dogs"}));
+    EXPECT_EQ(NamesOf(AnalyzeWith(options, Utf8({'a', 'b', 0x2019, 'S', ' ', 0x77F3, ' ', 0xE9, 0x2019, 's'}))),
+              (std::vector<std::string>{"ab", Utf8({0x77F3}), options.marks == Marks::kRemove ? "e" : Utf8({0xE9})}));
+  }
+  EXPECT_EQ(NamesOf(AnalyzeWith(AnalyzerOptions::English(), "the company's profits")),
+            (std::vector<std::string>{"compani", "profit"}));
+}
+
 }  // namespace
 }  // namespace ashlar::text

@@ -19,10 +19,11 @@ if find "$work/root" -name '*.h' | grep -v /include/ashlar/; then echo "headers 
 
 cp "$source/docs/examples/quickstart.cc" "$work/program.cc"
 cd "$work"
-export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
-PKG_CONFIG_PATH=$(dirname "$pc")
-# The prefix lies under DESTDIR, so the flags are asked for with it in front.
-flags=$(pkg-config --define-variable=prefix="$work/root$prefix" --cflags --libs ashlar)
+# The prefix lies under DESTDIR here, which the file can't know.
+mkdir pkgconfig
+sed "s|^prefix=.*|prefix=$work/root$prefix|" "$pc" >pkgconfig/ashlar.pc
+export PKG_CONFIG_PATH=$work/pkgconfig
+flags=$(pkg-config --cflags --libs ashlar)
 # shellcheck disable=SC2086
 "$cxx" -std=c++20 program.cc $flags -o program
 library=$(dirname "$(find "$work/root" -name 'libashlar.so*' | head -n 1)")

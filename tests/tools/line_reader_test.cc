@@ -2,11 +2,13 @@
 #include "tools/line_reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -119,6 +121,43 @@ TEST_F(LineReaderTest, BrokenGzipIsDamage) {
   for (int i = 0; i < 3 && status.ok(); ++i) status = (*reader)->Next(&line).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
   EXPECT_EQ(PlaceOf(status)->file, path);
+}
+
+TEST_F(LineReaderTest, SeveralGzipMembersAreOneFile) {
+  std::string bytes;
+  for (const char* part : {"a\nb", "c\n", "d"}) {
+    std::ifstream file(WriteGzip("part.gz", part), std::ios::binary);
+    bytes.append(std::istreambuf_iterator<char>(file), {});
+  }
+  EXPECT_EQ(ReadLines(Write("members.gz", bytes)), std::vector<std::string>({"a", "bc", "d"}));
+  auto reader = LineReader::Open(Write("rubbish.gz", bytes + "rubbish"));
+  ASSERT_TRUE(reader.ok());
+  std::string_view line;
+  absl::Status status;
+  for (int i = 0; i < 4 && status.ok(); ++i) status = (*reader)->Next(&line).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+}
+
+TEST_F(LineReaderTest, APipeGivesALineAsSoonAsItIsThere) {
+  const std::string path = (folder_ / "pipe").string();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  // Open for both, so that neither end waits for the other; it is never closed, so the reader can't meet the end.
+  std::FILE* writer = std::fopen(path.c_str(), "r+");
+  ASSERT_NE(writer, nullptr);
+  std::fputs("first\nsecond\nthi", writer);
+  std::fflush(writer);
+  auto reader = LineReader::Open(path);
+  ASSERT_TRUE(reader.ok());
+  std::string_view line;
+  ASSERT_TRUE(*(*reader)->Next(&line));
+  EXPECT_EQ(line, "first");
+  ASSERT_TRUE(*(*reader)->Next(&line));
+  EXPECT_EQ(line, "second");
+  std::fputs("rd\n", writer);
+  std::fflush(writer);
+  ASSERT_TRUE(*(*reader)->Next(&line));
+  EXPECT_EQ(line, "third");
+  std::fclose(writer);
 }
 
 TEST_F(LineReaderTest, MissingFilesAndDirectories) {

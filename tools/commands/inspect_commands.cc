@@ -105,12 +105,6 @@ absl::Status RunCheck(const InspectArguments& arguments) {
   return DataLoss(arguments.path, "check", 0, absl::StrCat(damages, " findings of damage"));
 }
 
-absl::Status RunDump(const std::string& path) {
-  ASHLAR_ASSIGN_OR_RETURN(const std::string text, DumpFile(path));
-  Print(text);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void AddInspectCommands(Program* program) {
@@ -129,7 +123,7 @@ void AddInspectCommands(Program* program) {
   auto path = std::make_shared<std::string>();
   command = program->app.add_subcommand("dump", "Print a file of a store as text");
   command->add_option("FILE", *path, "A journal, segment, deaths or catalog file")->required();
-  command->callback([=] { program->run = [path] { return RunDump(*path); }; });
+  command->callback([=] { program->run = [path] { return DumpFile(*path, Print); }; });
 }
 
 }  // namespace ashlar::tools
