@@ -218,6 +218,12 @@ ModelStore::ModelStore() : memory(env::NewMemoryEnv()) {
   env.entropy->Fill(store_id);
 }
 
+ModelStore::ModelStore(env::Env environment) : env(environment) {
+  EXPECT_TRUE(env.files->CreateDirectory(directory).ok());
+  EXPECT_TRUE(env.files->SyncDirectory("").ok());
+  env.entropy->Fill(store_id);
+}
+
 SegmentSpec ModelStore::Spec(const Schema& schema, uint64_t number) const {
   SegmentSpec spec;
   spec.number = number;

@@ -38,7 +38,8 @@ struct ModelStore {
   format::StoreId store_id{};
   std::unique_ptr<env::MemoryEnv> memory;
 
-  ModelStore();
+  ModelStore();                               // in memory
+  explicit ModelStore(env::Env environment);  // makes the directory
   SegmentSpec Spec(const Schema& schema, uint64_t number) const;
   absl::StatusOr<format::SegmentEntry> Build(const Schema& schema, uint64_t number,
                                              const std::vector<ModelDocument>& documents) const;
