@@ -19,7 +19,9 @@
 #include "src/base/bytes.h"
 #include "src/base/status.h"
 #include "src/catalog/catalog.h"
+#include "src/engine/file_names.h"
 #include "src/env/env.h"
+#include "src/journal/journal.h"
 #include "src/segment/segment_impl.h"
 #include "tools/json_documents.h"
 #include "tools/schema_json.h"
@@ -174,13 +176,6 @@ void PrintCatalogValue(const format::CatalogValue& value, const PrintTo& print) 
   PrintSchema(value.schema, value.schema_number, value.analyzer_identity, print);
 }
 
-absl::Status DumpCatalog(const std::string& directory, const PrintTo& print) {
-  ASHLAR_ASSIGN_OR_RETURN(const auto catalog, catalog::OpenCatalog(env::PosixEnv(), directory, catalog::Access::kRead));
-  ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue value, catalog->Read());
-  PrintCatalogValue(value, print);
-  return absl::OkStatus();
-}
-
 // --- segment ---
 
 std::string IndexName(format::IndexId index, const Schema& schema) {
@@ -312,14 +307,40 @@ absl::Status DumpSegment(ByteSpan bytes, const format::FileHeader& header, const
   return absl::OkStatus();
 }
 
-}  // namespace
+// --- files without a frame ---
 
-absl::Status DumpFile(const std::string& path, const PrintTo& print) {
-  print(absl::StrCat("file ", path, "\n"));
-  const size_t slash = path.rfind('/');
-  if (catalog::IsCatalogFile(std::string_view(path).substr(slash == std::string::npos ? 0 : slash + 1))) {
-    return DumpCatalog(slash == std::string::npos ? "." : path.substr(0, slash), print);
+absl::StatusOr<format::CatalogValue> ReadCatalog(const std::string& directory) {
+  ASHLAR_ASSIGN_OR_RETURN(const auto catalog, catalog::OpenCatalog(env::PosixEnv(), directory, catalog::Access::kRead));
+  return catalog->Read();
+}
+
+absl::Status DumpCatalog(const std::string& directory, const PrintTo& print) {
+  ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue value, ReadCatalog(directory));
+  PrintCatalogValue(value, print);
+  return absl::OkStatus();
+}
+
+absl::Status DumpStatusPage(const std::string& directory, const PrintTo& print) {
+  ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue value, ReadCatalog(directory));
+  ASHLAR_ASSIGN_OR_RETURN(const auto page,
+                          journal::StatusPage::Open(env::PosixEnv(), directory, value.store_id, /*writable=*/false));
+  const std::optional<journal::Status> status = page->Load();
+  if (!status.has_value()) {
+    print("status page: never written, or of another store\n");
+    return absl::OkStatus();
   }
+  print(absl::StrCat("status page: sequence ", status->sequence, ", journal file ", status->position.number,
+                     ", offset ", status->position.offset, ", generation ", status->generation, "\n"));
+  return absl::OkStatus();
+}
+
+absl::Status DumpLock(const std::string& path, const PrintTo& print) {
+  ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, env::ReadFile(*env::PosixEnv().files, path));
+  print(absl::StrCat("lock file: last written by ", Quoted(AsString(bytes)), "\n"));
+  return absl::OkStatus();
+}
+
+absl::Status DumpFramed(const std::string& path, const PrintTo& print) {
   ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, env::ReadFile(*env::PosixEnv().files, path));
   if (bytes.size() < format::kFileHeaderBytes) return DataLoss(path, "frame", bytes.size(), "the file is too short");
   // The kind is the file's own claim; the header's checksum vouches for it.
@@ -340,6 +361,19 @@ absl::Status DumpFile(const std::string& path, const PrintTo& print) {
     }
   }
   return DataLoss(path, "frame", 8, "there is no such kind of file");
+}
+
+}  // namespace
+
+absl::Status DumpFile(const std::string& path, const PrintTo& print) {
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash);
+  const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
+  print(absl::StrCat("file ", path, "\n"));
+  if (name == engine::kLockFileName) return DumpLock(path, print);
+  if (name == journal::kStatusFileName) return DumpStatusPage(directory, print);
+  if (catalog::IsCatalogFile(name)) return DumpCatalog(directory, print);
+  return DumpFramed(path, print);
 }
 
 }  // namespace ashlar::tools

@@ -10,9 +10,10 @@
 
 namespace ashlar::tools {
 
-// Calls `print` with pieces of text, in order. A journal, a segment (every document, term and posting), a deaths file, a
-// catalog value, or the LMDB file of a catalog, of which the newest value is printed. Reads whole files into memory.
-// DataLoss if the file is damaged (what comes before the damage is printed) or none of these; NotFound.
+// Calls `print` with pieces of text, in order. A journal, a segment (every document, term and posting), a deaths file,
+// a catalog value, the LMDB file of a catalog (of which the newest value is printed), the lock, or the status page.
+// Reads whole files into memory. DataLoss if the file is damaged (what comes before the damage is printed) or none of
+// these; NotFound.
 absl::Status DumpFile(const std::string& path, const std::function<void(std::string_view)>& print);
 
 }  // namespace ashlar::tools

@@ -128,7 +128,7 @@ json "members of the snapshot" 'list(j["snapshot"]) == ["documents","segments","
 json "what is found" 'sorted(h["key"] for h in j["hits"]) == ["a","b","d"] and j["total"] == 3 and j["total_is_exact"]'
 json "scores fall" '[h["score"] for h in j["hits"]] == sorted((h["score"] for h in j["hits"]), reverse=True)'
 cp out all.json
-for options in "--open array" "--traversal exhaustive" "--traversal daat" "--fields title,body" "--fields body,title"; do
+for options in "--open array" "--traversal exhaustive" "--traversal daat" "--fields title,body,tags" "--fields tags,title,body"; do
   # shellcheck disable=SC2086
   exits "search $options" 0 "$ashlar" search s stone --json $options
   json "the same hits with $options" 'j["hits"] == json.load(open("all.json"))["hits"]'
@@ -194,7 +194,12 @@ echo mine >s/notes.txt
 exits "check with a stranger's file" 0 "$ashlar" check s
 says "it is a note" "note:"
 exits "the stranger's file stays" 0 grep -q mine s/notes.txt
-for file in s/*.seg s/*.jnl; do
+fed "something to delete" 0 '{"id":"gone"}' "$ashlar" add s
+exits "delete it" 0 "$ashlar" delete s b
+exits "flush the death" 0 "$ashlar" flush s
+fed "and put it back" 0 "$(sed -n 2p books.jsonl)" "$ashlar" add s
+exits "delete the other" 0 "$ashlar" delete s gone
+for file in s/*.seg s/*.jnl s/*.dea s/catalog* s/lock s/status; do
   exits "dump $(basename "${file%-*}")" 0 "$ashlar" dump "$file"
   says "dump names the file" "$(basename "$file")"
 done

@@ -18,8 +18,8 @@ import tempfile
 import time
 
 BATCH = 7
-DOCUMENTS = 20000  # more than a round gets to write
-SECONDS_MAX = 0.08
+DOCUMENTS = 3000 * BATCH  # more than a round gets to write
+SECONDS_MAX = 0.2
 
 
 class KillTest:
@@ -63,7 +63,7 @@ class KillTest:
         # Some rounds write large documents, which fill journal files and make them rotate.
         filler = " filler" * self.random.choice([1, 10, 1000])
         with open(lines, "w", encoding="ascii") as file:
-            for i in range(DOCUMENTS if len(filler) < 1000 else 2000):
+            for i in range(DOCUMENTS if len(filler) < 1000 else 300 * BATCH):
                 file.write(f'{{"id":"{number}-{i}","body":"round{number} word{i}{filler}"}}\n')
         acks = os.path.join(self.folder, "acks")
         with open(acks, "wb") as out:

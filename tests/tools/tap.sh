@@ -15,9 +15,11 @@ result() {
   fi
   tap_failed=$((tap_failed + 1))
   echo "not ok $tap_count - $1"
-  [ -z "${3:-}" ] || echo "# $3"
-  sed 's/^/# out: /' "$work/out" 2>/dev/null | head -n 20 || true
-  sed 's/^/# err: /' "$work/err" 2>/dev/null | head -n 20 || true
+  {
+    [ -z "${3:-}" ] || echo "# $3"
+    sed 's/^/# out: /' "$work/out" | head -n 20
+    sed 's/^/# err: /' "$work/err" | head -n 20
+  } 2>/dev/null | cut -c 1-300
 }
 
 # exits NAME CODE COMMAND...: the command ends with that code.

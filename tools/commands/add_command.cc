@@ -278,8 +278,7 @@ void AddIngestCommand(Program* program) {
       ->capture_default_str();
   command->add_option("--key", add->key, "With --create: the field that holds the key (id, if every document has it)");
   command->add_option("--batch", add->batch_documents, "Documents in a batch")
-      ->type_name("N")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000}))
+      ->check(WholeNumber(1, 1'000'000))
       ->capture_default_str();
   command->add_flag("--acks", add->acks, "Print `acked DOCUMENTS SEQUENCE` after each acknowledged batch");
   command->add_flag("--add-fields", add->add_fields, "Add a field that is not in the schema instead of stopping at it");

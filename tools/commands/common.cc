@@ -61,6 +61,18 @@ std::string_view StateName(StoreState state) {
   return "unknown";
 }
 
+CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        uint64_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (error == std::errc() && end == text.data() + text.size() && number >= least && number <= most)
+          return std::string();
+        return absl::StrCat(text, " is not a whole number from ", least, " to ", most);
+      },
+      "N");
+}
+
 void Print(std::string_view text) {
   if (output_error != 0) return;
   errno = 0;

@@ -2,6 +2,7 @@
 #ifndef ASHLAR_TOOLS_COMMANDS_COMMON_H_
 #define ASHLAR_TOOLS_COMMANDS_COMMON_H_
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,6 +24,9 @@ bool ParseDurability(std::string_view text, Options* options);
 
 std::string_view OpenModeName(OpenMode mode);
 std::string_view StateName(StoreState state);
+
+// For the option parser: a whole number from `least` to `most`. Its own conversion wraps around.
+CLI::Validator WholeNumber(uint64_t least, uint64_t most);
 
 // Writes to standard output; an error (a full disk, a closed pipe) stays and shows in Finish.
 void Print(std::string_view text);

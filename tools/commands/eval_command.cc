@@ -96,8 +96,7 @@ void AddEvalCommand(Program* program) {
   command->add_option("--qrels", arguments->qrels, "Judgments: a header line, then query, key and relevance with tabs")
       ->required();
   command->add_option("--k", arguments->k, "Ranks for nDCG and P")
-      ->type_name("N")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{kRunDepth}))
+      ->check(WholeNumber(1, kRunDepth))
       ->capture_default_str();
   command->add_option("--k1", arguments->search.k1, "BM25 k1")->capture_default_str();
   command->add_option("--b", arguments->search.b, "BM25 b")->capture_default_str();

@@ -127,8 +127,10 @@ void AddSearchCommand(Program* program) {
       "Search: any of these words, +must, -not, field:word, word^2 (put -- before a query that begins with -)");
   command->add_option("DIR", arguments->directory, "Directory of the store")->required();
   command->add_option("QUERY", arguments->query, "Query")->required();
-  command->add_option("-k", options.k, "Hits")->type_name("N")->capture_default_str();
-  command->add_option("--offset", options.offset, "Hits to pass over")->type_name("N")->capture_default_str();
+  command->add_option("-k", options.k, "Hits")->check(WholeNumber(0, UINT64_MAX))->capture_default_str();
+  command->add_option("--offset", options.offset, "Hits to pass over")
+      ->check(WholeNumber(0, UINT64_MAX))
+      ->capture_default_str();
   command->add_option("--open", arguments->open_mode, "mapped or array")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, OpenMode>{{"mapped", OpenMode::kMapped}, {"array", OpenMode::kArray}}))

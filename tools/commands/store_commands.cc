@@ -109,7 +109,7 @@ void AddKeyCommands(Program* program) {
   CLI::App* command = program->app.add_subcommand("get", "Print one document as JSON");
   command->add_option("DIR", get->directory, "Directory of the store")->required();
   command->add_option("KEY", get->keys, "Key of the document")->expected(1);
-  command->add_option("--id", get->ids, "DocumentId instead of a key")->expected(1);
+  command->add_option("--id", get->ids, "DocumentId instead of a key")->check(WholeNumber(1, UINT64_MAX))->expected(1);
   command->callback([=] {
     if (get->keys.size() + get->ids.size() != 1) throw CLI::RequiredError("get: one of KEY and --id");
     program->run = [get] { return RunGet(*get); };
@@ -119,7 +119,8 @@ void AddKeyCommands(Program* program) {
   command = program->app.add_subcommand("delete", "Delete documents by key, all of them at once");
   command->add_option("DIR", deletion->directory, "Directory of the store")->required();
   command->add_option("KEY", deletion->keys, "Keys of the documents");
-  command->add_option("--id", deletion->ids, "DocumentIds, for a store without keys");
+  command->add_option("--id", deletion->ids, "DocumentIds, for a store without keys")
+      ->check(WholeNumber(1, UINT64_MAX));
   command->callback([=] {
     if (deletion->keys.empty() && deletion->ids.empty()) throw CLI::RequiredError("delete: KEY or --id");
     program->run = [deletion] { return RunDelete(*deletion); };
@@ -136,9 +137,8 @@ void AddUpkeep(Program* program) {
   CLI::App* merge = program->app.add_subcommand("merge", "Merge segments, dropping deleted documents");
   merge->add_option("DIR", *directory, "Directory of the store")->required();
   merge->add_option("--to", *segments, "Merge until at most N segments are left")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1, UINT32_MAX))
+      ->capture_default_str();
   merge->callback([=] { program->run = [directory, segments] { return RunMerge(*directory, *segments); }; });
 }
 
