@@ -7,16 +7,20 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "ashlar/document.h"
 #include "ashlar/schema.h"
 #include "format/catalog_value.h"
 #include "format/deaths.h"
-#include "src/base/check.h"
 #include "src/segment/segment.h"
 
 namespace ashlar::engine {
@@ -44,51 +48,36 @@ class LiveSegment {
   bool has_deaths() const { return deaths_.load(std::memory_order_acquire) != nullptr; }
   uint32_t death_count() const { return death_count_.load(std::memory_order_relaxed); }
 
-  // Marks a document dead. The array is made at the first death.
-  void Kill(uint32_t ordinal, Sequence sequence) {
-    std::atomic<Sequence>* deaths = deaths_.load(std::memory_order_relaxed);
-    if (deaths == nullptr) {
-      deaths = new std::atomic<Sequence>[document_count()]();
-      deaths_.store(deaths, std::memory_order_release);
-    }
-    ASHLAR_DCHECK(deaths[ordinal].load(std::memory_order_relaxed) == 0);
-    deaths[ordinal].store(sequence, std::memory_order_relaxed);
-    death_count_.fetch_add(1, std::memory_order_relaxed);
-  }
+  // Marks a document dead. The array is made at the first death. Sequences must not fall from call to call.
+  void Kill(uint32_t ordinal, Sequence sequence);
+
+  // How many postings of a term are of documents that are dead at `at`. Costs nothing where nobody died; remembered per
+  // term and brought up to date by the deaths since.
+  absl::StatusOr<uint32_t> DeadPostings(format::IndexId index, std::string_view term, Sequence at) const;
 
   // Writer only: makes Length() usable for every index of `schema`; damage shows here, before anything is written.
-  absl::Status LoadLengths(const Schema& schema) {
-    if (lengths_.size() == schema.fields.size() + 1) return absl::OkStatus();
-    std::vector<segment::LengthReader> loaded;
-    for (size_t i = 0; i <= schema.fields.size(); ++i) {
-      const bool group = i == schema.fields.size();
-      absl::StatusOr<segment::LengthReader> reader =
-          segment_->Lengths(group ? format::kGroupIndex : static_cast<format::IndexId>(i));
-      if (!reader.ok()) return reader.status();
-      loaded.push_back(*reader);
-    }
-    lengths_ = std::move(loaded);
-    return absl::OkStatus();
-  }
+  absl::Status LoadLengths(const Schema& schema);
   // Of a document, by SumIndex of the schema given to LoadLengths.
   uint32_t Length(size_t sum_index, uint32_t ordinal) const { return lengths_[sum_index][ordinal]; }
 
   // All deaths at or before `floor`, by ascending ordinal.
-  std::vector<format::Death> DeathsUpTo(Sequence floor) const {
-    std::vector<format::Death> result;
-    if (!has_deaths()) return result;
-    for (uint32_t ordinal = 0; ordinal < document_count(); ++ordinal) {
-      const Sequence death = DeathOf(ordinal);
-      if (death != 0 && death <= floor) result.push_back({ordinal, death});
-    }
-    return result;
-  }
+  std::vector<format::Death> DeathsUpTo(Sequence floor) const;
 
  private:
   const std::shared_ptr<const segment::Segment> segment_;
   const format::SegmentEntry entry_;
   std::atomic<std::atomic<Sequence>*> deaths_{nullptr};
   std::atomic<uint32_t> death_count_{0};
+
+  // What DeadPostings remembers of a term: its dead postings among the first `deaths` of the log.
+  struct DeadCount {
+    size_t deaths = 0;
+    uint32_t postings = 0;
+  };
+  mutable absl::Mutex log_mutex_;  // a leaf, held for copies only
+  std::vector<format::Death> log_ ABSL_GUARDED_BY(log_mutex_);  // in order of sequence
+  mutable absl::flat_hash_map<std::string, DeadCount> dead_counts_ ABSL_GUARDED_BY(log_mutex_);
+
   std::vector<segment::LengthReader> lengths_;  // fields by number, then the group; the writer's
 };
 

@@ -32,6 +32,9 @@ class SegmentSource {
     return death != 0 && death <= at_;
   }
   Cursor OpenTerm(format::IndexId index, std::string_view term) const { return live_->segment().OpenTerm(index, term); }
+  absl::StatusOr<uint32_t> DeadPostings(format::IndexId index, std::string_view term) const {
+    return live_->DeadPostings(index, term, at_);
+  }
   absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return live_->segment().Lengths(index); }
 
  private:
@@ -68,7 +71,7 @@ class OverlaySource {
   Sequence at_;
 };
 
-static_assert(query::Source<SegmentSource>);
+static_assert(query::CountsDeadPostings<SegmentSource>);
 static_assert(query::Source<OverlaySource>);
 
 // A live document's place, or nullopt.

@@ -65,10 +65,14 @@ absl::Status Engine::LoadDeaths(const format::CatalogValue& value,
                       absl::StrCat("segment ", live.entry().number, " has ", count,
                                    " dead documents, the catalog says ", value.segments[i].dead));
     if (count == 0) continue;
-    for (const format::Death& death : found->deaths) {
-      if (death.ordinal >= live.document_count())
+    std::vector<format::Death> in_order = found->deaths;
+    std::sort(in_order.begin(), in_order.end(),
+              [](const format::Death& a, const format::Death& b) { return a.sequence < b.sequence; });
+    for (const format::Death& death : in_order) {
+      if (death.ordinal >= live.document_count() || death.sequence > value.floor)
         return DataLoss(path, "deaths", 0,
-                        absl::StrCat("ordinal ", death.ordinal, " is beyond segment ", live.entry().number));
+                        absl::StrCat("ordinal ", death.ordinal, ", dead at ", death.sequence, ", can't be in segment ",
+                                     live.entry().number, " at floor ", value.floor));
       if (live.DeathOf(death.ordinal) == 0) live.Kill(death.ordinal, death.sequence);
     }
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "format/layout.h"
 
 namespace ashlar::query {
@@ -39,6 +40,12 @@ concept Source = requires(const S& s, format::IndexId index, std::string_view te
 } && PostingCursor<typename S::Cursor> && std::default_initializable<typename S::Lengths>;
 
 // clang-format on
+
+// A source that can tell the dead postings of a term without a walk over the list.
+template <class S>
+concept CountsDeadPostings = Source<S> && requires(const S& s, format::IndexId index, std::string_view term) {
+  { s.DeadPostings(index, term) } -> std::same_as<absl::StatusOr<uint32_t>>;
+};
 
 }  // namespace ashlar::query
 

@@ -144,7 +144,8 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
   const S& source = *run->source;
   if (!can_match_ || source.document_count() == 0) return absl::OkStatus();
   ranges_.push_back({source.put_order_base(), run->index});
-  const bool keep = !plan_.has_merged_index && !source.has_deaths() && plan_.terms.size() <= kKeptCursorsMax;
+  const bool walk = source.has_deaths() && !CountsDeadPostings<S>;
+  const bool keep = !plan_.has_merged_index && !walk && plan_.terms.size() <= kKeptCursorsMax;
   for (size_t i = 0; i < plan_.terms.size(); ++i) {
     const PlannedTerm& term = plan_.terms[i];
     if (plan_.indexes[term.index].members.size() > 1) {
@@ -159,7 +160,13 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
     ASHLAR_RETURN_IF_ERROR(cursor.status());
     if (term.occur != Occur::kMustNot) {
       uint64_t live = cursor.postings();
-      if (source.has_deaths()) {
+      if constexpr (CountsDeadPostings<S>) {
+        if (source.has_deaths()) {
+          ASHLAR_ASSIGN_OR_RETURN(const uint32_t dead,
+                                  source.DeadPostings(plan_.indexes[term.index].members[0], term.term));
+          live -= dead;
+        }
+      } else if (walk) {
         ASHLAR_ASSIGN_OR_RETURN(live, CountLive(source, &cursor));
       }
       states_[i].live_frequency += live;
