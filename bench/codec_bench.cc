@@ -328,4 +328,12 @@ BENCHMARK(BM_OpenSinglePosting);
 }  // namespace
 }  // namespace ashlar
 
+// A page as segments verify it, and a record as the journal does.
+void BM_Checksum(benchmark::State& state) {
+  const ByteBuffer bytes(static_cast<size_t>(state.range(0)), std::byte{0x5A});
+  for (auto _ : state) benchmark::DoNotOptimize(Checksum(bytes, 7));
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(BM_Checksum)->Arg(64)->Arg(4096)->Arg(1 << 20);
+
 BENCHMARK_MAIN();

@@ -62,6 +62,7 @@ struct SegmentStats {
   uint64_t documents = 0;  // dead ones included
   uint64_t deleted = 0;
   std::map<std::string, uint64_t> bytes;  // by section name
+  std::string analyzer_identity;          // what made its terms; several, joined by "; ", if merged from several
 };
 
 struct Stats {

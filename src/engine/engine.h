@@ -183,6 +183,7 @@ class Engine {
 
   // --- flush.cc ---
   absl::Status FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::StatusOr<std::optional<std::string>> FindBulkDuplicate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status FlushBulk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::StatusOr<std::optional<format::SegmentEntry>> WriteOverlay(const overlay::Overlay& overlay, uint32_t documents,
                                                                    Sequence at)
@@ -228,6 +229,7 @@ class Engine {
   std::optional<uint64_t> watermark_ ABSL_GUARDED_BY(writer_mutex_);
   uint64_t oldest_unsynced_ns_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // 0: everything acknowledged is synced
   bool interval_asked_ ABSL_GUARDED_BY(writer_mutex_) = false;      // by a batch since the last sync
+  bool loaded_ ABSL_GUARDED_BY(writer_mutex_) = false;  // view_ and cell_ are whole: no load or replay broke off
   bool closed_ ABSL_GUARDED_BY(writer_mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(writer_mutex_) = false;
 

@@ -11,6 +11,7 @@
 #include "src/engine/engine.h"
 #include "src/engine/file_names.h"
 #include "src/segment/segment_builder.h"
+#include "src/text/analyzer.h"
 
 namespace ashlar::engine {
 namespace {
@@ -82,7 +83,7 @@ absl::StatusOr<std::optional<format::SegmentEntry>> Engine::WriteOverlay(const o
   spec.store_id = committed_.store_id;
   spec.schema = schema;
   spec.schema_number = committed_.schema_number;
-  spec.analyzer_identity = committed_.analyzer_identity;
+  spec.analyzer_identity = text::AnalyzerIdentity();  // of the build that analyses, whatever made the store
   spec.generation = committed_.generation;
   spec.documents_expected = live;
   spec.postings_per_field.assign(schema.fields.size(), 0);
@@ -230,24 +231,37 @@ absl::Status Engine::PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segm
   return absl::OkStatus();
 }
 
+// A key of the bulk overlay that is there twice, or already in the store; nullopt: all are new.
+absl::StatusOr<std::optional<std::string>> Engine::FindBulkDuplicate() const {
+  const std::vector<uint32_t> by_key = bulk_->OrdinalsByKey();
+  for (size_t i = 0; i < by_key.size(); ++i) {
+    const std::string_view key = bulk_->KeyOf(by_key[i]);
+    bool duplicate = i > 0 && bulk_->KeyOf(by_key[i - 1]) == key;
+    if (!duplicate) {
+      ASHLAR_ASSIGN_OR_RETURN(const Location live, FindLive(key, Group()));
+      duplicate = live.where != Location::Where::kNone;
+    }
+    if (duplicate) return std::optional<std::string>(key);
+  }
+  return std::optional<std::string>();
+}
+
 absl::Status Engine::FlushBulk() {
-  const std::unique_ptr<overlay::Overlay> bulk = std::move(bulk_);
-  const uint32_t documents = bulk->document_count();
-  const std::vector<uint32_t> by_key = bulk->OrdinalsByKey();
-  const auto duplicate = [](std::string_view key) {
-    return AlreadyExists(absl::StrCat("key '", ToAbsl(key),
+  ASHLAR_ASSIGN_OR_RETURN(const std::optional<std::string> duplicate, FindBulkDuplicate());
+  if (duplicate.has_value()) {
+    bulk_.reset();
+    return AlreadyExists(absl::StrCat("key '", *duplicate,
                                       "' was written with keys_are_new but is not new; nothing of that load since the "
                                       "last flush was kept"));
-  };
-  for (size_t i = 0; i < by_key.size(); ++i) {
-    const std::string_view key = bulk->KeyOf(by_key[i]);
-    if (i > 0 && bulk->KeyOf(by_key[i - 1]) == key) return duplicate(key);
-    ASHLAR_ASSIGN_OR_RETURN(const Location live, FindLive(key, Group()));
-    if (live.where != Location::Where::kNone) return duplicate(key);
   }
-  absl::StatusOr<std::optional<format::SegmentEntry>> entry = WriteOverlay(*bulk, documents, next_sequence_ - 1);
+  // After any other failure the load is kept, and the next flush tries again.
+  const uint32_t documents = bulk_->document_count();
+  absl::StatusOr<std::optional<format::SegmentEntry>> entry = WriteOverlay(*bulk_, documents, next_sequence_ - 1);
   if (!entry.ok()) return Fail(entry.status(), false);
-  if (!entry->has_value()) return absl::OkStatus();
+  if (!entry->has_value()) {
+    bulk_.reset();
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::shared_ptr<LiveSegment>> live = OpenSegment(**entry);
   if (!live.ok()) return Fail(live.status(), false);
   std::vector<std::shared_ptr<LiveSegment>> segments = view_->segments;
@@ -263,6 +277,7 @@ absl::Status Engine::FlushBulk() {
     RemoveUnpublished(**entry);
     return status;
   }
+  bulk_.reset();
   Count("flushes");
   return absl::OkStatus();
 }

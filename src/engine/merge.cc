@@ -3,8 +3,10 @@
 // which more than half is dead is rewritten alone. Always right after a flush, so that no document that is dropped died
 // beyond the floor: losing the journal's tail can never bring back a document that a merge has dropped.
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
 #include "src/segment/segment_builder.h"
@@ -54,9 +56,9 @@ absl::Status Engine::MergeRange(size_t first, size_t count) {
   spec.store_id = committed_.store_id;
   spec.schema = committed_.schema;
   spec.schema_number = committed_.schema_number;
-  spec.analyzer_identity = committed_.analyzer_identity;
   spec.generation = committed_.generation;
   std::vector<segment::MergeInput> inputs;
+  std::set<std::string> identities;  // of what made the terms: a merge takes them as they are
   for (size_t i = first; i < first + count; ++i) {
     segment::MergeInput input;
     input.segment = all[i]->shared_segment();
@@ -66,7 +68,11 @@ absl::Status Engine::MergeRange(size_t first, size_t count) {
         input.dead[ordinal] = all[i]->DeathOf(ordinal) != 0;
     }
     inputs.push_back(std::move(input));
+    for (const absl::string_view identity : absl::StrSplit(all[i]->segment().analyzer_identity(), "; "))
+      identities.insert(std::string(identity));
   }
+  for (const std::string& identity : identities)
+    spec.analyzer_identity += (spec.analyzer_identity.empty() ? "" : "; ") + identity;
   absl::StatusOr<segment::MergeOutput> output = segment::MergeSegments(env_, directory_, spec, inputs);
   if (!output.ok()) return Fail(output.status(), false);
 

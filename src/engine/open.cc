@@ -151,6 +151,7 @@ absl::Status Engine::LoadForReading() {
 }
 
 absl::Status Engine::LoadStore() {
+  loaded_ = false;
   SetSchema();
   ASHLAR_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<LiveSegment>> segments, OpenSegments(committed_));
   ASHLAR_RETURN_IF_ERROR(LoadDeaths(committed_, segments));
@@ -162,6 +163,7 @@ absl::Status Engine::LoadStore() {
   cell_.sequence = committed_.floor;
   ASHLAR_ASSIGN_OR_RETURN(cell_.length_sums, SumLiveLengths(*view, &cell_.live_documents));
   ASHLAR_RETURN_IF_ERROR(ReplayJournal(/*resume=*/false));
+  loaded_ = true;
   Show();
   return absl::OkStatus();
 }
@@ -206,9 +208,11 @@ absl::StatusOr<bool> Engine::Refresh() {
   if (!options_.read_only) return FailedPrecondition("the store is open for writing, so it is always fresh");
   ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue value, catalog_->Read());
   const Sequence before = cell_.sequence;
-  if (value.generation == committed_.generation) {
+  if (loaded_ && value.generation == committed_.generation) {
+    loaded_ = false;  // a replay that breaks off leaves half its records applied: then everything is read again
     const absl::Status status = ReplayJournal(/*resume=*/true);
     if (status.ok()) {
+      loaded_ = true;
       Show();
       return cell_.sequence != before;
     }

@@ -65,6 +65,7 @@ Stats Engine::GetStats() const {
     segment.documents = live->document_count();
     segment.deleted = live->death_count();
     segment.bytes = live->segment().SectionBytes();
+    segment.analyzer_identity = live->segment().analyzer_identity();
     total += segment.documents;
     stats.segments.push_back(std::move(segment));
   }

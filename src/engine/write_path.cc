@@ -11,6 +11,7 @@
 #include "src/base/status.h"
 #include "src/engine/engine.h"
 #include "src/env/process.h"
+#include "src/text/analyzer.h"
 
 namespace ashlar::engine {
 namespace {
@@ -292,7 +293,7 @@ journal::FileContext Engine::JournalContext() const {
   context.store_id = committed_.store_id;
   context.schema = committed_.schema;
   context.schema_number = committed_.schema_number;
-  context.analyzer_identity = committed_.analyzer_identity;
+  context.analyzer_identity = text::AnalyzerIdentity();
   context.generation = committed_.generation;
   return context;
 }

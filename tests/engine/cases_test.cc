@@ -84,6 +84,27 @@ TEST(CaseC01, DiskFullInACommitThenSpaceIsFreed) {
   }
 }
 
+TEST(CaseC01, ABulkLoadMeetsAFullDisk) {
+  env::SimDisk disk(2);
+  Options options;
+  options.create_if_missing = true;
+  options.durability = Durability::kOff;
+  const Schema schema = TextSchema();
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, OpenOn(disk.NewProcess(), "/s", options, &schema));
+  WriteBatch load;
+  for (int i = 0; i < 500; ++i) load.Put(Doc("a" + std::to_string(i), "loaded in bulk " + std::to_string(i)));
+  WriteOptions bulk;
+  bulk.keys_are_new = true;
+  ASSERT_OK(store->Write(load, bulk));
+  disk.SetCapacity(disk.used_bytes() + 2000);
+  EXPECT_CODE(store->Flush(), kResourceExhausted);
+  EXPECT_EQ(store->TakeSnapshot().document_count(), 0u);
+  disk.SetCapacity(UINT64_MAX);
+  ASSERT_OK(store->Flush()) << "the load was kept";
+  EXPECT_EQ(CountOf(*store, "bulk"), 500u);
+  ExpectCheckClean(*store);
+}
+
 TEST(CaseC03, AMergeMeetsAFullDisk) {
   env::SimDisk disk(3);
   Options options;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ashlar/reindex.h"
+#include "src/catalog/catalog.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -523,6 +524,34 @@ TEST_P(StoreTest, AForkedChildGetsATypedErrorAndTouchesNothing) {
   ASSERT_OK(store_->Put(Doc("c", "parent")));
   Reopen();
   EXPECT_EQ(store_->TakeSnapshot().document_count(), 2u);
+}
+
+// A store that another build made: it opens, says so, and works; what this build writes is marked as this build's.
+TEST_P(StoreTest, AnotherAnalyzerIdentityIsToldAndReindexCuresIt) {
+  ASSERT_OK(store_->Put(Doc("a", "old words")));
+  ASSERT_OK(store_->Flush());
+  ASSERT_OK(store_->Close());
+  {
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<catalog::Catalog> catalog,
+                         catalog::OpenCatalog(env::PosixEnv(), path(), catalog::Access::kWrite));
+    ASSERT_OK_AND_ASSIGN(format::CatalogValue value, catalog->Read());
+    value.analyzer_identity = "ashlar-0 unicode-1.0";
+    ++value.generation;
+    ASSERT_OK(catalog->Commit(value));
+  }
+  Reopen();
+  const Stats stats = store_->GetStats();
+  EXPECT_EQ(stats.analyzer_identity, "ashlar-0 unicode-1.0");
+  EXPECT_NE(stats.analyzer_identity, stats.analyzer_identity_build);
+  ASSERT_OK(store_->Put(Doc("b", "new words")));
+  EXPECT_EQ(KeysOf(*store_, "words").size(), 2u);
+  ASSERT_OK(store_->Flush());
+  EXPECT_EQ(store_->GetStats().segments[1].analyzer_identity, stats.analyzer_identity_build);
+  const std::string out = directory_.Sub("cured");
+  ASSERT_OK(Reindex(*store_, out));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> cured, Store::Open(out));
+  EXPECT_EQ(cured->GetStats().analyzer_identity, stats.analyzer_identity_build);
+  EXPECT_EQ(KeysOf(*cured, "words").size(), 2u);
 }
 
 TEST(MemoryStoreTest, HasTheSameInterface) {
