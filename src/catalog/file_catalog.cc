@@ -18,6 +18,7 @@ constexpr std::string_view kPrefix = "catalog-";
 constexpr std::string_view kSuffix = ".cat";
 constexpr size_t kDigits = 16;
 constexpr size_t kGenerationsKept = 2;
+constexpr int kAttemptsMax = 100;  // commits that may pass by while one value is read
 
 std::string NameOf(uint64_t generation) {
   return absl::StrCat(ToAbsl(kPrefix), absl::Hex(generation, absl::kZeroPad16), ToAbsl(kSuffix));
@@ -36,7 +37,7 @@ std::optional<uint64_t> GenerationOf(std::string_view name) {
   return generation;
 }
 
-// Owns nothing but its directory's name. Threads: any; the mutex keeps a Read from listing while a Commit removes.
+// Owns nothing but its directory's name. Threads: any. Several may be open on a directory, one of them for writing.
 class FileCatalog : public Catalog {
  public:
   FileCatalog(env::Env env, std::string directory, Access access)
@@ -115,10 +116,15 @@ absl::StatusOr<format::CatalogValue> FileCatalog::ReadGeneration(uint64_t genera
 
 absl::StatusOr<format::CatalogValue> FileCatalog::Read() {
   const std::lock_guard<std::mutex> guard(mutex_);
-  ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint64_t> generations, Generations());
-  if (generations.empty()) return DataLoss(directory_, "catalog", 0, "the catalog is gone");
-  if (generations.back() == 0) return NotFound(absl::StrCat(directory_, ": nothing was committed yet"));
-  return ReadGeneration(generations.back());
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint64_t> generations, Generations());
+    if (generations.empty()) return DataLoss(directory_, "catalog", 0, "the catalog is gone");
+    if (generations.back() == 0) return NotFound(absl::StrCat(directory_, ": nothing was committed yet"));
+    absl::StatusOr<format::CatalogValue> value = ReadGeneration(generations.back());
+    // Another handle committed twice since the names were listed.
+    if (!absl::IsNotFound(value.status())) return value;
+  }
+  return Unavailable(absl::StrCat(directory_, ": commits pass by faster than the catalog can be read"));
 }
 
 absl::Status FileCatalog::Commit(const format::CatalogValue& value) {
@@ -149,7 +155,7 @@ absl::StatusOr<std::vector<std::string>> FileCatalog::Check() {
   for (const uint64_t generation : generations) {
     if (generation == 0) continue;
     const absl::Status status = ReadGeneration(generation).status();
-    if (!status.ok()) findings.emplace_back(FromAbsl(status.message()));
+    if (!status.ok() && !absl::IsNotFound(status)) findings.emplace_back(FromAbsl(status.message()));
   }
   return findings;
 }

@@ -21,6 +21,7 @@ constexpr std::string_view kFileName = "catalog.lmdb";
 constexpr std::string_view kLockName = "catalog.lmdb-lock";
 constexpr std::string_view kNewName = "catalog-new.lmdb";
 constexpr uint64_t kGenerationsKept = 2;
+constexpr int kAttemptsMax = 100;  // commits that may pass by while one value is read
 constexpr size_t kLockFileBytes = 8192;  // room for LMDB's 126 readers
 
 using Key = std::array<std::byte, 8>;
@@ -63,6 +64,7 @@ class LmdbCatalog : public Catalog {
  private:
   // The newest generation's key and bytes; false if there is none.
   absl::StatusOr<bool> Newest(MDB_txn* txn, MDB_dbi dbi, uint64_t* generation, ByteBuffer* bytes) const;
+  absl::StatusOr<bool> NewestByLmdb(uint64_t* generation, ByteBuffer* bytes) const;
   absl::Status Put(MDB_txn* txn, MDB_dbi dbi, uint64_t generation, ByteSpan bytes) const;
 
   env::FileSystem& files_;
@@ -89,25 +91,35 @@ absl::StatusOr<bool> LmdbCatalog::Newest(MDB_txn* txn, MDB_dbi dbi, uint64_t* ge
   return true;
 }
 
+// LMDB takes its id first and the meta page's trees after it, so with two commits in between they are those of a newer
+// transaction (whole, and safe from being overwritten). Tried again, so that what is believed is one state.
+absl::StatusOr<bool> LmdbCatalog::NewestByLmdb(uint64_t* generation, ByteBuffer* bytes) const {
+  uint64_t transaction = 0;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    bool found = false;
+    ASHLAR_RETURN_IF_ERROR((*share_)->Transact(false, [&](MDB_txn* txn, MDB_dbi dbi) -> absl::Status {
+      transaction = mdb_txn_id(txn);
+      ASHLAR_ASSIGN_OR_RETURN(found, Newest(txn, dbi, generation, bytes));
+      return absl::OkStatus();
+    }));
+    if (transaction == (found ? *generation : 0)) return found;
+  }
+  return DataLoss(path_, "lmdb meta", 0, absl::StrCat("transaction ", transaction, " holds generation ", *generation));
+}
+
 absl::StatusOr<format::CatalogValue> LmdbCatalog::Read() {
   uint64_t generation = 0;
   ByteBuffer bytes;
   bool found = false;
-  if (share_ == nullptr) {
+  if (share_ != nullptr) {
+    ASHLAR_ASSIGN_OR_RETURN(found, NewestByLmdb(&generation, &bytes));
+  } else {
     ASHLAR_ASSIGN_OR_RETURN(LmdbContent content, WalkFile(files_, path_));
     found = !content.entries.empty();
     if (found) {
       generation = content.entries.back().generation;
       bytes = std::move(content.entries.back().value);
     }
-  } else {
-    ASHLAR_RETURN_IF_ERROR((*share_)->Transact(false, [&](MDB_txn* txn, MDB_dbi dbi) -> absl::Status {
-      ASHLAR_ASSIGN_OR_RETURN(found, Newest(txn, dbi, &generation, &bytes));
-      if (mdb_txn_id(txn) != (found ? generation : 0))
-        return DataLoss(path_, "lmdb meta", 0, absl::StrCat("transaction ", mdb_txn_id(txn), " holds generation ",
-                                                            found ? generation : 0));
-      return absl::OkStatus();
-    }));
   }
   if (!found) return NotFound(absl::StrCat(path_, ": nothing was committed yet"));
   return DecodeEntry(path_, generation, bytes);
