@@ -2,7 +2,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "ashlar/ashlar.h"
 #include "src/base/status.h"
 #include "tools/commands/commands.h"
@@ -12,7 +11,8 @@
 namespace ashlar::tools {
 namespace {
 
-constexpr uint64_t kBatchDocuments = 1000;
+// Documents between two looks at whether the output still goes anywhere.
+constexpr uint64_t kOutputDocuments = 1000;
 
 absl::Status RunExport(const std::string& directory) {
   ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(directory));
@@ -22,45 +22,15 @@ absl::Status RunExport(const std::string& directory) {
     Print(DocumentToJson(document.document));
     Print("\n");
     // A pipe whose reader has gone ends the work.
-    if (++documents % kBatchDocuments == 0) output = FinishOutput();
+    if (++documents % kOutputDocuments == 0) output = FinishOutput();
     return output.ok();
   }));
   return output;
 }
 
-// A new store gets its words from the stored values, so a field without them can't come along.
-absl::Status CheckAllStored(const Schema& schema, const std::string& directory) {
-  for (const Field& field : schema.fields) {
-    if (!field.stored && field.name != schema.key) {
-      return FailedPrecondition(absl::StrCat(directory, ": field '", field.name,
-                                             "' is not stored; add the documents to a new store from where they came"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status RunReindex(const std::string& directory, const std::string& out) {
   ASHLAR_ASSIGN_OR_RETURN(const auto source, OpenForReading(directory));
-  const Schema schema = source->schema();
-  ASHLAR_RETURN_IF_ERROR(CheckAllStored(schema, directory));
-  Options options;
-  options.durability = Durability::kOff;
-  ASHLAR_ASSIGN_OR_RETURN(const auto target, Store::Create(out, schema, options));
-  WriteBatch batch;
-  absl::Status written;
-  const auto write = [&] {
-    written = target->Write(batch).status();
-    batch.Clear();
-  };
-  ASHLAR_RETURN_IF_ERROR(source->TakeSnapshot().Scan(Snapshot::Order::kDocumentId, [&](const StoredDocument& document) {
-    batch.Put(document.document);
-    if (batch.size() == kBatchDocuments) write();
-    return written.ok();
-  }));
-  if (written.ok() && !batch.empty()) write();
-  ASHLAR_RETURN_IF_ERROR(written);
-  ASHLAR_RETURN_IF_ERROR(target->Flush());
-  return target->Close();
+  return Annotate(Reindex(*source, out), directory);
 }
 
 }  // namespace
