@@ -18,6 +18,11 @@ constexpr uint64_t kSealedTailBytesMax = uint64_t{256} << 10;
 // Readers beside a writer that commits all the time try again this often.
 constexpr int kReadTries = 20;
 
+// Whether a reader met files that the writer was changing: it starts again from the catalog.
+bool MayHaveMoved(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsNotFound(status) || absl::IsUnavailable(status);
+}
+
 absl::Status ValidateOptions(const Options& options) {
   if (options.overlay_bytes_max < 64 * 1024) return InvalidArgument("overlay_bytes_max is below 64 KiB");
   if (options.batch_bytes_max == 0 || options.batch_bytes_max > uint64_t{1} << 30)
@@ -142,8 +147,7 @@ absl::Status Engine::LoadForReading() {
     // Files may vanish while they are opened, because the writer has published a newer generation: then start again.
     ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue now, catalog_->Read());
     if (status.ok() && now.generation == value.generation) return absl::OkStatus();
-    if (!status.ok() && now.generation == value.generation && !absl::IsAborted(status) && !absl::IsNotFound(status))
-      return status;
+    if (!status.ok() && now.generation == value.generation && !MayHaveMoved(status)) return status;
     Count("reader_retries");
   }
   return status.ok() ? Unavailable(absl::StrCat(directory_, ": the writer publishes faster than this reader can open"))
@@ -216,7 +220,7 @@ absl::StatusOr<bool> Engine::Refresh() {
       Show();
       return cell_.sequence != before;
     }
-    if (!absl::IsAborted(status) && !absl::IsNotFound(status)) return status;
+    if (!MayHaveMoved(status)) return status;
   }
   ASHLAR_RETURN_IF_ERROR(LoadForReading());
   return true;
