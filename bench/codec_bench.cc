@@ -11,6 +11,7 @@
 
 #include "benchmark/benchmark.h"
 #include "format/packed_stream.h"
+#include "src/base/checksum.h"
 #include "src/base/prng.h"
 #include "src/base/status.h"
 #include "src/segment/index_reader.h"
@@ -325,9 +326,6 @@ void BM_OpenSinglePosting(benchmark::State& state) {
 }
 BENCHMARK(BM_OpenSinglePosting);
 
-}  // namespace
-}  // namespace ashlar
-
 // A page as segments verify it, and a record as the journal does.
 void BM_Checksum(benchmark::State& state) {
   const ByteBuffer bytes(static_cast<size_t>(state.range(0)), std::byte{0x5A});
@@ -335,5 +333,8 @@ void BM_Checksum(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(BM_Checksum)->Arg(64)->Arg(4096)->Arg(1 << 20);
+
+}  // namespace
+}  // namespace ashlar
 
 BENCHMARK_MAIN();
