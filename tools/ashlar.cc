@@ -6,6 +6,7 @@
 
 #include "ashlar/version.h"
 #include "src/base/status.h"
+#include "src/env/process.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/common.h"
 
@@ -46,6 +47,7 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ashlar::env::ReserveStandardDescriptors();
   // A closed pipe is an error of the write, met between two batches, and not the end of the process in the middle of
   // one.
   std::signal(SIGPIPE, SIG_IGN);

@@ -95,7 +95,11 @@ absl::StatusOr<std::vector<std::string>> Engine::Check() const {
   CheckKeys(*snapshot, &findings);
   CheckLengths(*snapshot, searchable, &findings);
 
-  // What is not ours is a note, never damage.
+  // What is not ours is a note, never damage. A writer in another process may be making or removing files at this moment.
+  bool writer_lives = false;
+  if (options_.read_only) {
+    ASHLAR_ASSIGN_OR_RETURN(writer_lives, env_.files->IsLocked(Path(kLockFileName)));
+  }
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, env_.files->List(directory_));
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
     bool ours = entry.name == kLockFileName || entry.name == journal::kStatusFileName ||
@@ -104,6 +108,7 @@ absl::StatusOr<std::vector<std::string>> Engine::Check() const {
     if (const uint64_t number = segment::NumberOf(entry.name); number != 0)
       for (const std::shared_ptr<LiveSegment>& live : snapshot->view().segments) ours |= live->entry().number == number;
     if (const uint64_t number = DeathsNumberOf(entry.name); number != 0) ours |= number == committed.deaths_number;
+    if (writer_lives && (segment::NumberOf(entry.name) != 0 || DeathsNumberOf(entry.name) != 0)) continue;
     if (!ours || !entry.is_file)
       findings.push_back(absl::StrCat("note: ", Path(entry.name), " is not a file of this store"));
   }

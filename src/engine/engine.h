@@ -135,6 +135,8 @@ class Engine {
   absl::Status LoadDeaths(const format::CatalogValue& value, const std::vector<std::shared_ptr<LiveSegment>>& segments)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status ReplayJournal(bool resume) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // What the status page says; nullopt if there is none, or none of this store.
+  std::optional<journal::Status> LoadStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status ReplayRecord(const journal::Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status RemoveOrphans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::StatusOr<LengthSums> SumLiveLengths(const View& view, uint64_t* live) const
@@ -173,6 +175,7 @@ class Engine {
   absl::Status EnsureJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status SyncJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status SyncIfDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  void PublishStatus(const journal::Position& durable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // Shows `view_` and `cell_` to new snapshots and to readers in other processes.
   void Show() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   journal::FileContext JournalContext() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
@@ -223,6 +226,7 @@ class Engine {
   std::unique_ptr<journal::StatusPage> status_page_ ABSL_GUARDED_BY(writer_mutex_);
   format::CatalogValue committed_ ABSL_GUARDED_BY(writer_mutex_);  // what the catalog says
   journal::ReplayEnd replay_end_ ABSL_GUARDED_BY(writer_mutex_);
+  journal::Position replay_durable_ ABSL_GUARDED_BY(writer_mutex_);  // what the catalog and the status page proved
   uint64_t next_file_number_ ABSL_GUARDED_BY(writer_mutex_) = 1;
   Sequence next_sequence_ ABSL_GUARDED_BY(writer_mutex_) = 1;
   bool deaths_changed_ ABSL_GUARDED_BY(writer_mutex_) = false;  // since the last catalog commit

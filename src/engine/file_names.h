@@ -14,6 +14,9 @@ inline constexpr std::string_view kLockFileName = "lock";
 std::string DeathsFileName(uint64_t number);
 uint64_t DeathsNumberOf(std::string_view name);
 
+// The directory that holds `path`: "." or "/" where it names none.
+std::string ParentOf(const std::string& path);
+
 }  // namespace ashlar::engine
 
 #endif  // ASHLAR_SRC_ENGINE_FILE_NAMES_H_

@@ -64,10 +64,7 @@ absl::Status Engine::OpenFiles(const Schema* schema) {
   if (!*exists) {
     if (!options_.create_if_missing) return NotFound(absl::StrCat(directory_, ": no such directory"));
     ASHLAR_RETURN_IF_ERROR(env_.files->CreateDirectory(directory_));
-    const size_t slash = directory_.find_last_not_of('/');
-    const size_t cut = slash == std::string::npos ? std::string::npos : directory_.rfind('/', slash);
-    const std::string parent = cut == std::string::npos ? "." : cut == 0 ? "/" : directory_.substr(0, cut);
-    ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(parent));
+    ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(ParentOf(directory_)));
   }
   if (!options_.create_if_missing) {
     // Before the lock, which would leave a lock file in a directory that is not a store.
@@ -257,7 +254,12 @@ absl::Status Engine::Close() {
         status = FlushLocked();
       }
       if (journal_ != nullptr && !journal_->broken()) {
-        const absl::Status sealed = journal_->Seal();
+        // The page then proves at the next opening that the journal went to the seal. Not that the seal itself is there:
+        // going on behind it writes it again, and power loss may take that.
+        absl::Status sealed = journal_->Sync();
+        const journal::Position durable = journal_->synced();
+        if (sealed.ok()) sealed = journal_->Seal();
+        if (sealed.ok()) PublishStatus(durable);
         if (status.ok()) status = sealed;
       }
     }

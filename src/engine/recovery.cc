@@ -97,6 +97,12 @@ absl::StatusOr<LengthSums> Engine::SumLiveLengths(const View& view, uint64_t* li
   return sums;
 }
 
+std::optional<journal::Status> Engine::LoadStatus() const {
+  const absl::StatusOr<std::unique_ptr<journal::StatusPage>> page =
+      journal::StatusPage::Open(env_, directory_, committed_.store_id, /*writable=*/false);
+  return page.ok() ? (*page)->Load() : std::nullopt;
+}
+
 absl::Status Engine::ReplayJournal(bool resume) {
   journal::ReplayOptions options;
   options.store_id = committed_.store_id;
@@ -105,19 +111,19 @@ absl::Status Engine::ReplayJournal(bool resume) {
   options.floor = committed_.floor;
   options.catalog_generation = committed_.generation;
   if (resume) options.resume = replay_end_;
+  bool writer_lives = false;  // another one
   if (options_.read_only) {
-    ASHLAR_ASSIGN_OR_RETURN(const bool writer_lives, env_.files->IsLocked(Path(kLockFileName)));
-    if (writer_lives) {
-      // Bytes beyond what the writer has acknowledged may be half written: they are neither read nor called damage.
-      absl::StatusOr<std::unique_ptr<journal::StatusPage>> page =
-          journal::StatusPage::Open(env_, directory_, committed_.store_id, /*writable=*/false);
-      std::optional<journal::Status> status;
-      if (page.ok()) status = (*page)->Load();
-      if (!status.has_value()) return absl::AbortedError("the writer has not said yet how far its journal goes");
-      if (status->generation > committed_.generation)
-        return absl::AbortedError("the writer has published a newer generation");
-      options.limit = status->position;
-    }
+    ASHLAR_ASSIGN_OR_RETURN(writer_lives, env_.files->IsLocked(Path(kLockFileName)));
+  }
+  const std::optional<journal::Status> status = LoadStatus();
+  if (writer_lives) {
+    // Bytes beyond what the writer has acknowledged may be half written: they are neither read nor called damage.
+    if (!status.has_value()) return absl::AbortedError("the writer has not said yet how far its journal goes");
+    if (status->generation > committed_.generation)
+      return absl::AbortedError("the writer has published a newer generation");
+    options.limit = status->position;
+  } else if (status.has_value() && status->durable.number >= options.first_number) {
+    options.durable = std::max(options.durable, status->durable);
   }
   ASHLAR_ASSIGN_OR_RETURN(AnalyzerPool::Loan analyzer, analyzers_.Borrow());
   replay_analyzer_ = &*analyzer;
@@ -134,6 +140,7 @@ absl::Status Engine::ReplayJournal(bool resume) {
                                    committed_.schema_number));
   }
   replay_end_ = *end;
+  replay_durable_ = options.durable;
   replay_bytes_ = end->replayed_bytes;
   next_sequence_ = std::max({cell_.sequence, end->last_sequence, committed_.last_sequence}) + 1;
   if (!end->sealed && end->file_count > 0) next_sequence_ += kUnsyncedSequencesMax;

@@ -7,6 +7,7 @@
 #include "ashlar/reindex.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
+#include "src/engine/file_names.h"
 
 namespace ashlar {
 
@@ -100,12 +101,17 @@ absl::Status Reindex(const Store& source, const std::string& directory, const Op
     if (!field.stored && field.name != schema.key)
       return FailedPrecondition(
           absl::StrCat("field '", field.name, "' is not stored, so its text can't be indexed again from this store"));
+  const env::Env env = env::PosixEnv();
+  ASHLAR_ASSIGN_OR_RETURN(const bool exists, env.files->Exists(directory));
+  if (exists) return AlreadyExists(absl::StrCat(directory, ": exists"));
+  // Under another name until it is whole, so that nobody takes a part of it for the store.
+  const std::string unfinished = directory + ".unfinished";
   Options creating = options;
   creating.create_if_missing = true;
   creating.error_if_exists = true;
   creating.durability = Durability::kOff;
   ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<engine::Engine> engine,
-                          engine::Engine::Open(env::PosixEnv(), nullptr, directory, creating, &schema));
+                          engine::Engine::Open(env, nullptr, unfinished, creating, &schema));
   const Snapshot snapshot = source.TakeSnapshot();
   absl::Status status;
   uint64_t documents = 0;
@@ -116,7 +122,9 @@ absl::Status Reindex(const Store& source, const std::string& directory, const Op
   }));
   ASHLAR_RETURN_IF_ERROR(status);
   ASHLAR_RETURN_IF_ERROR(engine->Flush());
-  return engine->Close();
+  ASHLAR_RETURN_IF_ERROR(engine->Close());
+  ASHLAR_RETURN_IF_ERROR(env.files->Rename(unfinished, directory));
+  return env.files->SyncDirectory(engine::ParentOf(directory));
 }
 
 }  // namespace ashlar

@@ -339,11 +339,16 @@ void Engine::Show() {
     visible_watermark_ = watermark_;
     counters_["tokens_cut"] = tokens_cut_;
   }
+  PublishStatus(journal_ != nullptr ? journal_->synced() : replay_durable_);
+}
+
+void Engine::PublishStatus(const journal::Position& durable) {
   if (status_page_ == nullptr) return;
   journal::Status status;
   status.sequence = cell_.sequence;
   status.position = journal_ != nullptr ? journal_->end() : replay_end_.end;
   status.generation = committed_.generation;
+  status.durable = durable;
   status_page_->Publish(status);
 }
 
@@ -382,7 +387,11 @@ absl::Status Engine::RunPending() {
   ASHLAR_RETURN_IF_ERROR(CheckWritable());
   ASHLAR_RETURN_IF_ERROR(SyncIfDue());
   if (view_->overlay->bytes() > options_.overlay_bytes_max) ASHLAR_RETURN_IF_ERROR(FlushLocked());
-  return MergeDue();
+  ASHLAR_RETURN_IF_ERROR(MergeDue());
+  // The next journal file, so that a rotation need not write it. Without room for it nothing is lost.
+  if (journal_ != nullptr)
+    if (absl::Status status = journal_->Prepare(); !status.ok() && journal_->broken()) return Fail(status, true);
+  return absl::OkStatus();
 }
 
 void Engine::Count(const std::string& name, uint64_t amount) {

@@ -22,6 +22,7 @@
 #include "src/env/env.h"
 #include "src/env/env_error.h"
 #include "src/env/posix_lock.h"
+#include "src/env/process.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22  // Linux 5.14; older headers lack the name
@@ -461,6 +462,7 @@ class PosixEntropy : public Entropy {
 }  // namespace
 
 Env PosixEnv() {
+  ReserveStandardDescriptors();
   static PosixFileSystem* const files = new PosixFileSystem;
   static PosixClock* const clock = new PosixClock;
   static PosixEntropy* const entropy = new PosixEntropy;

@@ -146,11 +146,13 @@ inline constexpr std::string_view kSpareFileName = "journal-spare.jnl";
 inline constexpr std::string_view kNewFileName = "journal-new.jnl";
 
 // The status page: one small shared mapping by which a living writer tells readers in other processes how far the
-// acknowledged journal goes. Written by the writer only; torn reads are told by a sequence lock and a checksum.
+// acknowledged journal goes. Written by the writer only; torn reads are told by a sequence lock and a checksum. When no writer
+// lives, `durable` still proves to who opens the store that the journal went that far.
 struct Status {
   Sequence sequence = 0;  // acknowledged and visible
-  Position position;      // end of its record
+  Position position{};    // end of its record
   uint64_t generation = 0;
+  Position durable{};     // the journal was synced to here when this was published
 };
 class StatusPage {
  public:

@@ -202,7 +202,7 @@ absl::Status Replayer::EndLastFile(FileScanner& scanner) {
                                scanner.header().synced_end));
   if (durable.number == state_.end.number && durable.offset > offset)
     return Damage(scanner, kRecordSection, offset,
-                  absl::StrCat("no valid record, but the catalog knows the file to be synced to ", durable.offset));
+                  absl::StrCat("no valid record, but the file is known to have been synced to ", durable.offset));
   ASHLAR_ASSIGN_OR_RETURN(const TailEvidence tail, scanner.Tail(offset));
   if (tail.durable_to > offset)
     return Damage(scanner, kRecordSection, offset,

@@ -16,12 +16,14 @@ constexpr size_t kPageBytes = 4096;
 constexpr uint64_t kMagic = 0x0001'5355'5441'5453;  // "STATUS" and version 1, in the order of bytes
 constexpr int kAttemptsMax = 1000;                  // a publication takes nanoseconds; a dead writer's page never settles
 
-// 0 counter, 1 magic, 2-3 store id, 4 sequence, 5 file number, 6 offset, 7 generation, 8 checksum of words 1 to 7.
-constexpr size_t kWords = 9;
+// 0 counter, 1 magic, 2-3 store id, 4 sequence, 5 file number, 6 offset, 7 generation, 8 durable file number, 9 durable
+// offset, 10 checksum of words 1 to 9.
+constexpr size_t kChecksumWord = 10;
+constexpr size_t kWords = 11;
 using Words = std::array<uint64_t, kWords>;
 
 uint64_t ChecksumOf(const Words& words) {
-  return Checksum(std::as_bytes(std::span(words)).subspan(8, 7 * 8), 0);
+  return Checksum(std::as_bytes(std::span(words)).subspan(8, (kChecksumWord - 1) * 8), 0);
 }
 
 class SharedStatusPage : public StatusPage {
@@ -38,7 +40,9 @@ class SharedStatusPage : public StatusPage {
     words[5] = status.position.number;
     words[6] = status.position.offset;
     words[7] = status.generation;
-    words[8] = ChecksumOf(words);
+    words[8] = status.durable.number;
+    words[9] = status.durable.offset;
+    words[kChecksumWord] = ChecksumOf(words);
     // Odd while writing. A writer that died in the middle left it odd.
     const uint64_t writing = Word(0).load(std::memory_order_relaxed) | 1;
     Word(0).store(writing, std::memory_order_relaxed);
@@ -60,12 +64,13 @@ class SharedStatusPage : public StatusPage {
 
  private:
   std::optional<Status> Decode(const Words& words) const {
-    if (words[1] != kMagic || std::memcmp(&words[2], store_id_.data(), 16) != 0 || words[8] != ChecksumOf(words))
+    if (words[1] != kMagic || std::memcmp(&words[2], store_id_.data(), 16) != 0 || words[kChecksumWord] != ChecksumOf(words))
       return std::nullopt;
     Status status;
     status.sequence = words[4];
     status.position = {words[5], words[6]};
     status.generation = words[7];
+    status.durable = {words[8], words[9]};
     return status;
   }
 

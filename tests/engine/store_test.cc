@@ -554,6 +554,60 @@ TEST_P(StoreTest, AnotherAnalyzerIdentityIsToldAndReindexCuresIt) {
   EXPECT_EQ(KeysOf(*cured, "words").size(), 2u);
 }
 
+std::string OnlyJournal(const std::string& path) {
+  std::string found;
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    if (entry.path().extension() == ".jnl") found = entry.path().string();
+  return found;
+}
+
+TEST_P(StoreTest, ACutOrZeroedJournalOfAClosedStoreIsDamage) {
+  for (int i = 0; i < 50; ++i) ASSERT_OK(store_->Put(Doc("k" + std::to_string(i), "text")));
+  ASSERT_OK(store_->Close());
+  store_.reset();
+  const std::string journal = OnlyJournal(path());
+  const std::string copy = directory_.Sub("copy");
+  std::filesystem::copy_file(journal, copy);
+  Options reading;
+  reading.read_only = true;
+  for (const uint64_t size : {uint64_t{1000}, uint64_t{3000}, uint64_t{0}}) {
+    std::filesystem::resize_file(journal, size);
+    EXPECT_CODE(Store::Open(path(), options_), kDataLoss) << size;
+    EXPECT_CODE(Store::Open(path(), reading), kDataLoss) << size;
+    std::filesystem::copy_file(copy, journal, std::filesystem::copy_options::overwrite_existing);
+  }
+  {
+    std::fstream file(journal, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(1000);
+    file << std::string(std::filesystem::file_size(journal) - 1000, '\0');
+  }
+  EXPECT_CODE(Store::Open(path(), options_), kDataLoss);
+  std::filesystem::copy_file(copy, journal, std::filesystem::copy_options::overwrite_existing);
+  Reopen();
+  EXPECT_EQ(store_->TakeSnapshot().document_count(), 50u);
+}
+
+TEST_P(StoreTest, ClosedStandardDescriptorsDoNotBecomeFilesOfTheStore) {
+  ASSERT_OK(store_->Close());
+  store_.reset();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for (int fd = 0; fd <= 2; ++fd) close(fd);
+    const absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path(), options_);
+    bool good = store.ok() && (*store)->Put(Doc("a", "x")).ok();
+    for (int fd = 1; fd <= 2; ++fd) good = good && write(fd, "junk", 4) == -1;
+    char byte;
+    good = good && read(0, &byte, 1) == -1 && (*store)->Close().ok();
+    _exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  Reopen();
+  EXPECT_EQ(store_->TakeSnapshot().document_count(), 1u);
+}
+
 TEST(MemoryStoreTest, HasTheSameInterface) {
   for (const OpenMode mode : {OpenMode::kMapped, OpenMode::kArray}) {
     Options options;
