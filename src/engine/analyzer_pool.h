@@ -8,8 +8,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "ashlar/schema.h"
+#include "src/base/mutex.h"
 #include "src/text/analyzed_document.h"
 
 namespace ashlar::engine {
@@ -42,7 +42,7 @@ class AnalyzerPool {
   // From now on loans are of this schema.
   void SetSchema(std::shared_ptr<const Schema> schema) {
     std::vector<Pointer> old;
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     schema_ = std::move(schema);
     idle_.swap(old);
   }
@@ -51,7 +51,7 @@ class AnalyzerPool {
     std::shared_ptr<const Schema> schema;
     Pointer analyzer;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       schema = schema_;
       if (!idle_.empty()) {
         analyzer = std::move(idle_.back());
@@ -68,11 +68,11 @@ class AnalyzerPool {
 
  private:
   void Return(const std::shared_ptr<const Schema>& schema, Pointer analyzer) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (schema == schema_) idle_.push_back(std::move(analyzer));
   }
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::shared_ptr<const Schema> schema_ ABSL_GUARDED_BY(mutex_);
   std::vector<Pointer> idle_ ABSL_GUARDED_BY(mutex_);
 };

@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<std::string>> Engine::Check() const {
   std::vector<format::IndexId> searchable;
   format::CatalogValue committed;
   {
-    absl::MutexLock lock(&writer_mutex_);
+    MutexLock lock(&writer_mutex_);
     if (closed_) return FailedPrecondition("the store is closed");
     searchable = searchable_;
     committed = committed_;
@@ -95,7 +95,8 @@ absl::StatusOr<std::vector<std::string>> Engine::Check() const {
   CheckKeys(*snapshot, &findings);
   CheckLengths(*snapshot, searchable, &findings);
 
-  // What is not ours is a note, never damage. A writer in another process may be making or removing files at this moment.
+  // What is not ours is a note, never damage. A writer in another process may be making or removing files at this
+  // moment.
   bool writer_lives = false;
   if (options_.read_only) {
     ASHLAR_ASSIGN_OR_RETURN(writer_lives, env_.files->IsLocked(Path(kLockFileName)));

@@ -24,13 +24,13 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "ashlar/document.h"
 #include "ashlar/options.h"
 #include "ashlar/query.h"
 #include "ashlar/schema.h"
 #include "format/catalog_value.h"
 #include "format/journal_record.h"
+#include "src/base/mutex.h"
 #include "src/catalog/catalog.h"
 #include "src/engine/analyzer_pool.h"
 #include "src/engine/view.h"
@@ -219,7 +219,7 @@ class Engine {
   ViewBox box_;
   mutable AnalyzerPool analyzers_;
 
-  mutable absl::Mutex writer_mutex_;
+  mutable Mutex writer_mutex_;
   std::unique_ptr<env::FileLock> lock_ ABSL_GUARDED_BY(writer_mutex_);
   std::unique_ptr<catalog::Catalog> catalog_ ABSL_GUARDED_BY(writer_mutex_);
   std::unique_ptr<journal::Writer> journal_ ABSL_GUARDED_BY(writer_mutex_);  // made at the first write
@@ -249,11 +249,12 @@ class Engine {
   // The bulk path (kOff, keys_are_new): invisible until its flush.
   std::unique_ptr<overlay::Overlay> bulk_ ABSL_GUARDED_BY(writer_mutex_);
 
-  absl::Mutex queue_mutex_;
+  Mutex queue_mutex_;
+  ConditionVariable queue_moved_;  // somebody was done, and somebody else may lead
   std::deque<PendingWrite*> queue_ ABSL_GUARDED_BY(queue_mutex_);
 
   // State and counters, readable without the writer's lock.
-  mutable absl::Mutex state_mutex_;
+  mutable Mutex state_mutex_;
   StoreState state_ ABSL_GUARDED_BY(state_mutex_) = StoreState::kHealthy;
   std::string state_cause_ ABSL_GUARDED_BY(state_mutex_);
   std::map<std::string, uint64_t> counters_ ABSL_GUARDED_BY(state_mutex_);

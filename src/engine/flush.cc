@@ -201,7 +201,7 @@ absl::Status Engine::FlushLocked() {
 // A segment file whose publication failed. If the outcome is unknown the catalog may name it, so it stays.
 void Engine::RemoveUnpublished(const format::SegmentEntry& entry) {
   {
-    absl::MutexLock lock(&state_mutex_);
+    MutexLock lock(&state_mutex_);
     if (state_ == StoreState::kFailedSync) return;
   }
   RemoveFiles({segment::FileName(entry.number)});
@@ -284,14 +284,14 @@ absl::Status Engine::FlushBulk() {
 
 absl::Status Engine::Flush() {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
-  absl::MutexLock lock(&writer_mutex_);
+  MutexLock lock(&writer_mutex_);
   ASHLAR_RETURN_IF_ERROR(CheckWritable());
   return FlushLocked();
 }
 
 absl::Status Engine::AddFields(const std::vector<Field>& fields) {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
-  absl::MutexLock lock(&writer_mutex_);
+  MutexLock lock(&writer_mutex_);
   ASHLAR_RETURN_IF_ERROR(CheckWritable());
   Schema schema = committed_.schema;
   schema.fields.insert(schema.fields.end(), fields.begin(), fields.end());

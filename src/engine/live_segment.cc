@@ -24,7 +24,7 @@ void LiveSegment::Kill(uint32_t ordinal, Sequence sequence) {
   ASHLAR_DCHECK(deaths[ordinal].load(std::memory_order_relaxed) == 0);
   deaths[ordinal].store(sequence, std::memory_order_relaxed);
   death_count_.fetch_add(1, std::memory_order_relaxed);
-  absl::MutexLock lock(&log_mutex_);
+  MutexLock lock(&log_mutex_);
   ASHLAR_DCHECK(log_.empty() || log_.back().sequence <= sequence);
   log_.push_back({ordinal, sequence});
 }
@@ -35,7 +35,7 @@ absl::StatusOr<uint32_t> LiveSegment::DeadPostings(format::IndexId index, std::s
   DeadCount known;
   std::vector<format::Death> news;
   {
-    absl::MutexLock lock(&log_mutex_);
+    MutexLock lock(&log_mutex_);
     const auto end = std::partition_point(log_.begin(), log_.end(),
                                           [at](const format::Death& death) { return death.sequence <= at; });
     const auto deaths = static_cast<size_t>(end - log_.begin());
@@ -64,7 +64,7 @@ absl::StatusOr<uint32_t> LiveSegment::DeadPostings(format::IndexId index, std::s
   }
   ASHLAR_RETURN_IF_ERROR(cursor.status());
 
-  absl::MutexLock lock(&log_mutex_);
+  MutexLock lock(&log_mutex_);
   if (dead_counts_.size() >= kDeadCountsMax) dead_counts_.clear();
   DeadCount& remembered = dead_counts_[key];
   if (remembered.deaths < now.deaths) remembered = now;
@@ -87,7 +87,7 @@ absl::Status LiveSegment::LoadLengths(const Schema& schema) {
 std::vector<format::Death> LiveSegment::DeathsUpTo(Sequence floor) const {
   std::vector<format::Death> result;
   {
-    absl::MutexLock lock(&log_mutex_);
+    MutexLock lock(&log_mutex_);
     for (const format::Death& death : log_)
       if (death.sequence <= floor) result.push_back(death);
   }

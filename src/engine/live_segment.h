@@ -16,11 +16,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "ashlar/document.h"
 #include "ashlar/schema.h"
 #include "format/catalog_value.h"
 #include "format/deaths.h"
+#include "src/base/mutex.h"
 #include "src/segment/segment.h"
 
 namespace ashlar::engine {
@@ -74,7 +74,7 @@ class LiveSegment {
     size_t deaths = 0;
     uint32_t postings = 0;
   };
-  mutable absl::Mutex log_mutex_;  // a leaf, held for copies only
+  mutable Mutex log_mutex_;                                     // a leaf, held for copies only
   std::vector<format::Death> log_ ABSL_GUARDED_BY(log_mutex_);  // in order of sequence
   mutable absl::flat_hash_map<std::string, DeadCount> dead_counts_ ABSL_GUARDED_BY(log_mutex_);
 

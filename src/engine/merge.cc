@@ -118,7 +118,7 @@ absl::Status Engine::MergeDue() {
 
 absl::Status Engine::Merge(uint32_t segments_max) {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
-  absl::MutexLock lock(&writer_mutex_);
+  MutexLock lock(&writer_mutex_);
   ASHLAR_RETURN_IF_ERROR(CheckWritable());
   ASHLAR_RETURN_IF_ERROR(FlushLocked());
   segments_max = std::max(segments_max, 1u);

@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(env::Env env, std::shared_p
   ASHLAR_RETURN_IF_ERROR(ValidateOptions(options));
   if (schema != nullptr) ASHLAR_RETURN_IF_ERROR(schema->Validate());
   std::unique_ptr<Engine> engine(new Engine(env, std::move(memory), directory, options));
-  absl::MutexLock lock(&engine->writer_mutex_);
+  MutexLock lock(&engine->writer_mutex_);
   if (absl::Status status = engine->OpenFiles(schema); !status.ok()) {
     engine->closed_ = true;  // nothing to seal
     return status;
@@ -181,7 +181,7 @@ void Engine::SetSchema() {
   if (!schema.default_group.empty()) searchable_.push_back(format::kGroupIndex);
   schema_ = std::make_shared<const Schema>(schema);
   analyzers_.SetSchema(schema_);
-  absl::MutexLock lock(&state_mutex_);
+  MutexLock lock(&state_mutex_);
   analyzer_identity_ = committed_.analyzer_identity;
 }
 
@@ -204,7 +204,7 @@ std::shared_ptr<View> Engine::NewView(std::vector<std::shared_ptr<LiveSegment>> 
 
 absl::StatusOr<bool> Engine::Refresh() {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
-  absl::MutexLock lock(&writer_mutex_);
+  MutexLock lock(&writer_mutex_);
   if (closed_) return FailedPrecondition("the store is closed");
   if (!options_.read_only) return FailedPrecondition("the store is open for writing, so it is always fresh");
   ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue value, catalog_->Read());
@@ -235,13 +235,13 @@ absl::Status Engine::Close() {
     Abandon();
     return CheckFork();
   }
-  absl::MutexLock lock(&writer_mutex_);
+  MutexLock lock(&writer_mutex_);
   if (closed_) return absl::OkStatus();
   absl::Status status;
   if (!options_.read_only) {
     bool failed_sync;
     {
-      absl::MutexLock state_lock(&state_mutex_);
+      MutexLock state_lock(&state_mutex_);
       failed_sync = state_ == StoreState::kFailedSync;
     }
     if (!failed_sync) {
@@ -254,8 +254,8 @@ absl::Status Engine::Close() {
         status = FlushLocked();
       }
       if (journal_ != nullptr && !journal_->broken()) {
-        // The page then proves at the next opening that the journal went to the seal. Not that the seal itself is there:
-        // going on behind it writes it again, and power loss may take that.
+        // The page then proves at the next opening that the journal went to the seal. Not that the seal itself is
+        // there: going on behind it writes it again, and power loss may take that.
         absl::Status sealed = journal_->Sync();
         const journal::Position durable = journal_->synced();
         if (sealed.ok()) sealed = journal_->Seal();
@@ -269,7 +269,7 @@ absl::Status Engine::Close() {
   status_page_.reset();
   catalog_.reset();
   lock_.reset();
-  absl::MutexLock state_lock(&state_mutex_);
+  MutexLock state_lock(&state_mutex_);
   state_ = StoreState::kClosed;
   state_cause_.clear();
   return status;

@@ -26,7 +26,7 @@ absl::StatusOr<PreparedQuery> Engine::Prepare(const Query& query) const {
 Schema Engine::schema() const { return *box_.Get().first->schema; }
 
 void Engine::NoteJournal() {
-  absl::MutexLock lock(&state_mutex_);
+  MutexLock lock(&state_mutex_);
   journal_stats_.replay_bytes = replay_bytes_;
   if (journal_ == nullptr) {
     journal_stats_.journal_files = replay_end_.file_count;
@@ -48,7 +48,7 @@ Stats Engine::GetStats() const {
   const auto [view, cell] = box_.Get();
   Stats stats;
   {
-    absl::MutexLock lock(&state_mutex_);
+    MutexLock lock(&state_mutex_);
     stats = journal_stats_;
     stats.state = state_;
     stats.state_cause = state_cause_;

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "ashlar/document.h"
 #include "ashlar/schema.h"
 #include "format/layout.h"
+#include "src/base/mutex.h"
 #include "src/engine/live_segment.h"
 #include "src/env/env.h"
 #include "src/overlay/overlay.h"
@@ -59,21 +59,21 @@ class SnapshotList {
   };
   using Place = std::list<Entry>::iterator;
   Place Add(Sequence sequence, uint64_t now_ns) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return entries_.insert(entries_.end(), Entry{sequence, now_ns});
   }
   void Remove(Place place) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     entries_.erase(place);
   }
   // {0, 0} if none is held.
   Entry Oldest() const {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return entries_.empty() ? Entry{0, 0} : entries_.front();
   }
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -103,17 +103,17 @@ class SnapshotState {
 class ViewBox {
  public:
   void Set(std::shared_ptr<const View> view, std::shared_ptr<const Cell> cell) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     view_.swap(view);
     cell_.swap(cell);
   }  // the old pair is released after the mutex
   std::pair<std::shared_ptr<const View>, std::shared_ptr<const Cell>> Get() const {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return {view_, cell_};
   }
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::shared_ptr<const View> view_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const Cell> cell_ ABSL_GUARDED_BY(mutex_);
 };

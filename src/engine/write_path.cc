@@ -49,7 +49,7 @@ absl::Status Engine::CheckFork() const {
 absl::Status Engine::CheckWritable() const {
   if (closed_) return FailedPrecondition("the store is closed");
   if (options_.read_only) return FailedPrecondition("the store is open read-only");
-  absl::MutexLock lock(&state_mutex_);
+  MutexLock lock(&state_mutex_);
   if (state_ == StoreState::kFailedSync)
     return FailedPrecondition(
         absl::StrCat("a sync failed, so nothing more is acknowledged until the store is reopened: ", state_cause_));
@@ -57,7 +57,7 @@ absl::Status Engine::CheckWritable() const {
 }
 
 absl::Status Engine::Fail(const absl::Status& status, bool outcome_unknown) {
-  absl::MutexLock lock(&state_mutex_);
+  MutexLock lock(&state_mutex_);
   if (outcome_unknown) {
     state_ = StoreState::kFailedSync;
     state_cause_ = std::string(status.message());
@@ -124,16 +124,9 @@ absl::Status Engine::PutWithId(const Document& document, DocumentId id) {
 absl::Status Engine::Submit(PendingWrite* write) {
   std::vector<PendingWrite*> group;
   {
-    absl::MutexLock lock(&queue_mutex_);
+    MutexLock lock(&queue_mutex_);
     queue_.push_back(write);
-    struct Wait {
-      Engine* engine;
-      PendingWrite* write;
-      static bool Ready(Wait* w) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        return w->write->done || w->engine->queue_.front() == w->write;
-      }
-    } wait{this, write};
-    queue_mutex_.Await(absl::Condition(&Wait::Ready, &wait));
+    while (!write->done && queue_.front() != write) queue_moved_.Wait(&queue_mutex_);
     if (write->done) return write->status;
     size_t bytes = 0;
     const auto alone = [](const PendingWrite& w) { return w.options->keys_are_new || w.forced_id != 0; };
@@ -145,14 +138,15 @@ absl::Status Engine::Submit(PendingWrite* write) {
     }
   }
   {
-    absl::MutexLock lock(&writer_mutex_);
+    MutexLock lock(&writer_mutex_);
     WriteGroup(group);
   }
-  absl::MutexLock lock(&queue_mutex_);
+  MutexLock lock(&queue_mutex_);
   for (PendingWrite* member : group) {
     member->done = true;
     queue_.pop_front();
   }
+  queue_moved_.SignalAll();
   return write->status;
 }
 
@@ -248,7 +242,7 @@ absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, cons
   if (oldest_unsynced_ns_ == 0) oldest_unsynced_ns_ = env_.clock->MonotonicNs();
   if (sync) status = SyncJournal();
   {
-    absl::MutexLock lock(&state_mutex_);
+    MutexLock lock(&state_mutex_);
     if (status.ok() && state_ == StoreState::kNoSpace) {
       state_ = StoreState::kHealthy;
       state_cause_.clear();
@@ -335,7 +329,7 @@ void Engine::Apply(std::vector<Effect>* effects) {
 void Engine::Show() {
   box_.Set(view_, std::make_shared<const Cell>(cell_));
   {
-    absl::MutexLock lock(&state_mutex_);
+    MutexLock lock(&state_mutex_);
     visible_watermark_ = watermark_;
     counters_["tokens_cut"] = tokens_cut_;
   }
@@ -375,7 +369,7 @@ absl::Status Engine::WriteBulk(PendingWrite* write) {
 
 absl::Status Engine::Sync() {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
-  absl::MutexLock lock(&writer_mutex_);
+  MutexLock lock(&writer_mutex_);
   ASHLAR_RETURN_IF_ERROR(CheckWritable());
   if (options_.durability == Durability::kOff) return FlushLocked();
   return SyncJournal();
@@ -383,7 +377,7 @@ absl::Status Engine::Sync() {
 
 absl::Status Engine::RunPending() {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
-  absl::MutexLock lock(&writer_mutex_);
+  MutexLock lock(&writer_mutex_);
   ASHLAR_RETURN_IF_ERROR(CheckWritable());
   ASHLAR_RETURN_IF_ERROR(SyncIfDue());
   if (view_->overlay->bytes() > options_.overlay_bytes_max) ASHLAR_RETURN_IF_ERROR(FlushLocked());
@@ -395,7 +389,7 @@ absl::Status Engine::RunPending() {
 }
 
 void Engine::Count(const std::string& name, uint64_t amount) {
-  absl::MutexLock lock(&state_mutex_);
+  MutexLock lock(&state_mutex_);
   counters_[name] += amount;
 }
 
