@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/file_number.h"
 #include "src/base/status.h"
 #include "src/catalog/implementations.h"
 
@@ -16,26 +17,11 @@ namespace {
 constexpr std::string_view kNewName = "catalog-new.cat";
 constexpr std::string_view kPrefix = "catalog-";
 constexpr std::string_view kSuffix = ".cat";
-constexpr size_t kDigits = 16;
 constexpr size_t kGenerationsKept = 2;
 constexpr int kAttemptsMax = 100;  // commits that may pass by while one value is read
 
-std::string NameOf(uint64_t generation) {
-  return absl::StrCat(ToAbsl(kPrefix), absl::Hex(generation, absl::kZeroPad16), ToAbsl(kSuffix));
-}
-
-std::optional<uint64_t> GenerationOf(std::string_view name) {
-  if (name.size() != kPrefix.size() + kDigits + kSuffix.size() || name.substr(0, kPrefix.size()) != kPrefix ||
-      name.substr(kPrefix.size() + kDigits) != kSuffix)
-    return std::nullopt;
-  uint64_t generation = 0;
-  for (const char c : name.substr(kPrefix.size(), kDigits)) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0) return std::nullopt;
-    generation = generation << 4 | static_cast<uint64_t>(digit);
-  }
-  return generation;
-}
+std::string NameOf(uint64_t generation) { return NumberedName(kPrefix, generation, kSuffix); }
+std::optional<uint64_t> GenerationOf(std::string_view name) { return NumberInName(kPrefix, name, kSuffix); }
 
 // Owns nothing but its directory's name. Threads: any. Several may be open on a directory, one of them for writing.
 class FileCatalog : public Catalog {

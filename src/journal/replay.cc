@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/file_number.h"
 #include "src/base/status.h"
 #include "src/journal/file_scanner.h"
 #include "src/journal/journal.h"
@@ -254,27 +255,8 @@ absl::StatusOr<ReplayEnd> Replayer::Run() {
 
 }  // namespace
 
-std::string FileName(uint64_t number) {
-  return absl::StrCat("journal-", absl::Hex(number, absl::kZeroPad16), ".jnl");
-}
-
-std::optional<uint64_t> NumberOf(std::string_view name) {
-  constexpr std::string_view kPrefix = "journal-";
-  constexpr std::string_view kSuffix = ".jnl";
-  if (name.size() != kPrefix.size() + 16 + kSuffix.size() || name.substr(0, kPrefix.size()) != kPrefix ||
-      name.substr(kPrefix.size() + 16) != kSuffix)
-    return std::nullopt;
-  uint64_t number = 0;
-  for (const char c : name.substr(kPrefix.size(), 16)) {
-    if (c >= '0' && c <= '9')
-      number = number << 4 | static_cast<uint64_t>(c - '0');
-    else if (c >= 'a' && c <= 'f')
-      number = number << 4 | static_cast<uint64_t>(c - 'a' + 10);
-    else
-      return std::nullopt;
-  }
-  return number;
-}
+std::string FileName(uint64_t number) { return NumberedName("journal-", number, ".jnl"); }
+std::optional<uint64_t> NumberOf(std::string_view name) { return NumberInName("journal-", name, ".jnl"); }
 
 absl::StatusOr<ReplayEnd> Replay(env::Env env, const std::string& directory, const ReplayOptions& options,
                                  const std::function<absl::Status(const Record&)>& visit,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "format/lengths.h"
 #include "src/base/check.h"
+#include "src/base/file_number.h"
 #include "src/base/status.h"
 #include "src/segment/segment_builder_impl.h"
 #include "src/segment/segment_schema.h"
@@ -21,7 +22,6 @@ using format::SectionKind;
 
 constexpr std::string_view kNamePrefix = "segment-";
 constexpr std::string_view kNameSuffix = ".seg";
-constexpr size_t kNameDigits = 16;
 
 bool IsColumn(const Field& field) {
   switch (field.type) {
@@ -35,32 +35,8 @@ bool IsColumn(const Field& field) {
 
 }  // namespace
 
-std::string FileName(uint64_t number) {
-  std::string name(kNamePrefix);
-  for (int shift = 60; shift >= 0; shift -= 4) name += "0123456789abcdef"[number >> shift & 15];
-  name += kNameSuffix;
-  return name;
-}
-
-uint64_t NumberOf(std::string_view name) {
-  if (name.size() != kNamePrefix.size() + kNameDigits + kNameSuffix.size()) return 0;
-  if (name.substr(0, kNamePrefix.size()) != kNamePrefix ||
-      name.substr(kNamePrefix.size() + kNameDigits) != kNameSuffix)
-    return 0;
-  uint64_t number = 0;
-  for (const char c : name.substr(kNamePrefix.size(), kNameDigits)) {
-    uint64_t digit = 0;
-    if (c >= '0' && c <= '9') {
-      digit = static_cast<uint64_t>(c - '0');
-    } else if (c >= 'a' && c <= 'f') {
-      digit = static_cast<uint64_t>(c - 'a') + 10;
-    } else {
-      return 0;
-    }
-    number = number << 4 | digit;
-  }
-  return number;
-}
+std::string FileName(uint64_t number) { return NumberedName(kNamePrefix, number, kNameSuffix); }
+uint64_t NumberOf(std::string_view name) { return NumberInName(kNamePrefix, name, kNameSuffix).value_or(0); }
 
 std::vector<uint32_t> GroupFieldsOf(const Schema& schema) {
   std::vector<uint32_t> fields;
