@@ -1,5 +1,5 @@
-// Process facts: forks and standard descriptors. After a fork the child must not touch what the parent holds (locks, journals, LMDB), so handles
-// remember the generation they were made in.
+// Process facts: forks and standard descriptors. After a fork the child must not touch what the parent holds (locks,
+// journals, LMDB), so handles remember the generation they were made in.
 #ifndef ASHLAR_SRC_ENV_PROCESS_H_
 #define ASHLAR_SRC_ENV_PROCESS_H_
 
