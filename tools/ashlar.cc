@@ -2,7 +2,9 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "ashlar/version.h"
 #include "src/base/status.h"
@@ -15,6 +17,20 @@ namespace {
 // 0: done. The other two are part of the interface.
 constexpr int kExitFailed = 1;  // the store or the data says no
 constexpr int kExitUsage = 2;
+
+// The option parser misses a command before it sees that a word is none.
+std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> rest = app.remaining();
+  if (!app.get_subcommands().empty() || rest.empty()) return error.what();
+  return (rest.front().starts_with('-') ? "unknown option '" : "unknown command '") + rest.front() + "'";
+}
+
+// What --help and --version print.
+std::string HelpText(const CLI::App& app, const CLI::ParseError& request) {
+  std::ostringstream text;
+  app.exit(request, text, text);
+  return text.str();
+}
 
 int Run(int argc, char** argv) {
   using namespace ashlar;  // NOLINT: the whole file is about one program
@@ -31,9 +47,15 @@ int Run(int argc, char** argv) {
   try {
     program.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return program.app.exit(error);  // --help, --version
-    std::fprintf(stderr, "ashlar: %s\nashlar --help and ashlar COMMAND --help say more.\n", error.what());
-    return kExitUsage;
+    if (error.get_exit_code() != 0) {
+      std::fprintf(stderr, "ashlar: %s\nashlar --help and ashlar COMMAND --help say more.\n",
+                   UsageError(program.app, error).c_str());
+      return kExitUsage;
+    }
+    program.run = [text = HelpText(program.app, error)] {
+      tools::Print(text);
+      return absl::OkStatus();
+    };
   }
 
   absl::Status status = program.run();

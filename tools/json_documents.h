@@ -59,6 +59,10 @@ std::string DocumentToJson(const Document& document);
 std::optional<Date> ParseDate(std::string_view text);
 std::string FormatDate(Date date);
 
+// The double nearest to a JSON number; a blank, ',', ']' or '}' ends it, and what follows is not looked at. Nothing if
+// it is no JSON number or its magnitude is beyond the largest double.
+std::optional<double> ParseDouble(std::string_view token);
+
 // Nothing if the line is one JSON value and nothing else; otherwise "COLUMN: malformed JSON: what is wrong there".
 std::optional<std::string> FindJsonError(std::string_view line);
 

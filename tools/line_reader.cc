@@ -39,31 +39,47 @@ class LineReader::Inflater {
     stream_.next_in = reinterpret_cast<Bytef*>(packed_.data());
     stream_.avail_in = static_cast<uInt>(count);
   }
-  // Unpacks what it has into `out`. Null, or what is wrong with the stream.
+  // Unpacks what it has into `out`. Null, or what is wrong with the stream behind the *count bytes.
   const char* Unpack(char* out, size_t room, size_t* count) {
     stream_.next_out = reinterpret_cast<Bytef*>(out);
     stream_.avail_out = static_cast<uInt>(room);
-    while (ok_ && stream_.avail_in > 0 && stream_.avail_out > 0) {
-      if (between_members_) ok_ = inflateReset(&stream_) == Z_OK;
-      between_members_ = false;
-      const int result = inflate(&stream_, Z_NO_FLUSH);
-      if (result == Z_STREAM_END) {
-        between_members_ = true;
-      } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        return stream_.msg != nullptr ? stream_.msg : "the stream is broken";
-      }
-    }
+    const char* error = nullptr;
+    while (error == nullptr && stream_.avail_in > 0 && stream_.avail_out > 0) error = Step();
     *count = room - stream_.avail_out;
-    return ok_ ? nullptr : "zlib has no memory";
+    return error;
   }
   // A stream may end only here.
   bool between_members() const { return between_members_; }
 
  private:
+  const char* Step() {
+    if (!ok_) return "zlib has no memory";
+    if (between_members_) {
+      PassOverZeros();
+      if (stream_.avail_in == 0) return nullptr;
+      if (has_zeros_) return "something follows the zero bytes behind the stream";
+      ok_ = inflateReset(&stream_) == Z_OK;
+      between_members_ = false;
+    }
+    const int result = inflate(&stream_, Z_NO_FLUSH);
+    if (result == Z_STREAM_END) between_members_ = true;
+    if (result == Z_STREAM_END || result == Z_OK || result == Z_BUF_ERROR) return nullptr;
+    return stream_.msg != nullptr ? stream_.msg : "the stream is broken";
+  }
+  // Tapes and disks fill their last block with them, and gzip passes over them too.
+  void PassOverZeros() {
+    while (stream_.avail_in > 0 && *stream_.next_in == 0) {
+      ++stream_.next_in;
+      --stream_.avail_in;
+      has_zeros_ = true;
+    }
+  }
+
   z_stream stream_;
   std::vector<char> packed_;
   bool ok_ = false;
   bool between_members_ = false;
+  bool has_zeros_ = false;  // behind the last member
 };
 
 LineReader::LineReader(std::FILE* file, std::string name, uint64_t bytes_total)
@@ -100,6 +116,7 @@ absl::StatusOr<size_t> LineReader::ReadFile(char* out, size_t room) {
 
 // Reads more behind end_, making room first.
 absl::Status LineReader::Fill() {
+  if (!damage_.ok()) return damage_;
   if (begin_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
@@ -136,7 +153,10 @@ absl::Status LineReader::FillUnpacked(char* out, size_t room) {
       inflater_->Feed(packed);
     }
     const char* error = inflater_->Unpack(out, room, &count);
-    if (error != nullptr) return DataLoss(name_, "gzip stream", bytes_read_, error);
+    if (error == nullptr) continue;
+    // What was unpacked before the damage is given out first.
+    damage_ = DataLoss(name_, "gzip stream", bytes_read_, error);
+    if (count == 0) return damage_;
   }
   end_ += count;
   return absl::OkStatus();

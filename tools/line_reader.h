@@ -22,7 +22,8 @@ inline constexpr size_t kLinePadding = 64;
 
 // What: lines without their '\n'; the last one need not end in one. Of a pipe, a line is given as soon as it is there.
 // A file
-//   that begins with gzip's magic bytes is gzip.
+//   that begins with gzip's magic bytes is gzip; lines before damage in it are given before the error, and zero bytes
+//   behind it are passed over.
 // Owns: the open file and a buffer of 1 MiB that grows up to the longest line.
 // Threads: one.
 // Errors: name the file; NotFound, PermissionDenied, DataLoss (a broken gzip file), Internal (reading failed).
@@ -61,6 +62,7 @@ class LineReader {
   size_t begin_ = 0;  // what is read and not given out yet: [begin_, end_)
   size_t end_ = 0;
   bool at_end_ = false;
+  absl::Status damage_;  // behind what the buffer holds
 };
 
 }  // namespace ashlar::tools

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -118,6 +119,24 @@ absl::Status SyntaxError(std::string_view text) {
   return InvalidArgument(absl::StrCat("schema: line ", line, ", column ", column, error->substr(error->find(':'))));
 }
 
+// JSON lets a member come twice, and parsers take the last one without a word.
+absl::StatusOr<Json> ParseWithoutRepeats(std::string_view text) {
+  std::vector<std::set<std::string>> open_objects;
+  std::optional<std::string> repeated;
+  const auto look = [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_objects.pop_back();
+    if (event != Json::parse_event_t::key) return true;
+    std::string name = parsed.get<std::string>();
+    if (!open_objects.back().insert(name).second && !repeated.has_value()) repeated = std::move(name);
+    return true;
+  };
+  Json json = Json::parse(text.begin(), text.end(), look, /*allow_exceptions=*/false);
+  if (repeated.has_value())
+    return InvalidArgument(absl::StrCat("schema: the member ", Quoted(*repeated), " comes twice"));
+  return json;
+}
+
 Json AnalyzerJson(const AnalyzerOptions& analyzer) {
   return {{"stop", analyzer.stop == StopWords::kEnglish33 ? "english33" : "none"},
           {"stem", analyzer.stem},
@@ -183,7 +202,7 @@ absl::StatusOr<Json> ParseObject(std::string_view line) {
 
 absl::StatusOr<Schema> SchemaFromJson(std::string_view text) {
   ASHLAR_RETURN_IF_ERROR(SyntaxError(text));
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  ASHLAR_ASSIGN_OR_RETURN(const Json json, ParseWithoutRepeats(text));
   ObjectReader reader(json, "the schema");
   Schema schema;
   schema.key = reader.String("key", "");
@@ -299,14 +318,20 @@ absl::StatusOr<Schema> SchemaInference::Finish() const {
   return schema;
 }
 
-absl::StatusOr<Field> SchemaInference::InferField(std::string_view line, std::string_view name,
-                                                  const AnalyzerOptions& analyzer) {
+absl::StatusOr<std::vector<Field>> SchemaInference::InferNewFields(std::string_view line, const Schema& schema,
+                                                                   const AnalyzerOptions& analyzer) {
   ASHLAR_ASSIGN_OR_RETURN(const Json json, ParseObject(line));
-  const auto member = json.find(std::string(name));
-  Seen seen{std::string(name), std::nullopt, 0};
-  if (member != json.end()) ASHLAR_RETURN_IF_ERROR(MergeValue(*member, name, &seen.type));
-  if (!seen.type.has_value()) return NotFound(absl::StrCat("field ", Quoted(name), " has no value"));
-  return SchemaInference(std::nullopt, analyzer).MakeField(seen, false);
+  std::set<std::string_view> known;
+  for (const Field& field : schema.fields) known.insert(field.name);
+  const SchemaInference inference(std::nullopt, analyzer);
+  std::vector<Field> fields;
+  for (const auto& member : json.items()) {
+    if (known.count(member.key()) > 0) continue;
+    Seen seen{member.key(), std::nullopt, 0};
+    ASHLAR_RETURN_IF_ERROR(MergeValue(member.value(), member.key(), &seen.type));
+    if (seen.type.has_value()) fields.push_back(inference.MakeField(seen, /*is_key=*/false));
+  }
+  return fields;
 }
 
 }  // namespace ashlar::tools

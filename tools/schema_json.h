@@ -4,7 +4,8 @@
 //    "column":true,"analyzer":{"stop":"none","stem":"none","marks":"keep"}}]}
 //
 // "name" and "type" (text, keyword, int64, double, date, bytes) must be there; what is left out has the defaults of
-// ashlar/schema.h, and the group is then empty. A member of another name is an error.
+// ashlar/schema.h, and the group is then empty. A member of another name is an error,
+// and so is one that comes twice. "positions" and "column" say nothing of a type that has none.
 #ifndef ASHLAR_TOOLS_SCHEMA_JSON_H_
 #define ASHLAR_TOOLS_SCHEMA_JSON_H_
 
@@ -51,9 +52,10 @@ class SchemaInference {
   // InvalidArgument if there was no field, or not the key field.
   absl::StatusOr<Schema> Finish() const;
 
-  // One field of one line, for a store whose schema grows. NotFound if the line has no such field.
-  static absl::StatusOr<Field> InferField(std::string_view line, std::string_view name,
-                                          const AnalyzerOptions& analyzer);
+  // The fields of one line that `schema` lacks, in the line's order, for a store whose schema grows. Members without a
+  // value make none.
+  static absl::StatusOr<std::vector<Field>> InferNewFields(std::string_view line, const Schema& schema,
+                                                           const AnalyzerOptions& analyzer);
 
  private:
   struct Seen {

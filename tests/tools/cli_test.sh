@@ -20,8 +20,30 @@ exits "--help" 0 "$ashlar" --help
 says "help names the commands" reindex
 exits "--version" 0 "$ashlar" --version
 prints "the version" "ashlar 0.1.0"
+if [ -w /dev/full ]; then
+  for option in --version --help "search --help"; do
+    # shellcheck disable=SC2086
+    exits "$option on a full disk" 1 sh -c "'$ashlar' $option >/dev/full"
+  done
+fi
 exits "no command" 2 "$ashlar"
 exits "an unknown command" 2 "$ashlar" serve
+says "it is named" "unknown command 'serve'"
+exits "an unknown option and no command" 2 "$ashlar" --serve
+says "it is named too" "--serve"
+exits "an unknown total" 2 "$ashlar" search s q --total maybe
+says "which there are" "'maybe' is not one of none|bound|exact"
+exits "a total by number" 2 "$ashlar" search s q --total 1
+exits "--analyzer of a store that is there" 2 "$ashlar" add s books.jsonl --analyzer english
+for fields in '' , title, ,title title,,body; do
+  exits "--fields '$fields'" 2 "$ashlar" search s q --fields "$fields"
+done
+exits "--fields twice" 2 "$ashlar" search s q --fields title --fields body
+exits "delete wants a key" 2 "$ashlar" delete s
+exits "delete wants keys or ids" 2 "$ashlar" delete s a --id 1
+for ids in , 1, ,1 0 1,x 1,-2; do
+  exits "delete --id '$ids'" 2 "$ashlar" delete s --id "$ids"
+done
 exits "an unknown option" 2 "$ashlar" search s q --fuzzy
 exits "a missing argument" 2 "$ashlar" search s
 exits "a number that is none" 2 "$ashlar" search s q -k ten
@@ -117,8 +139,15 @@ json "keyless hit" 'j["hits"][0]["key"] == "" and j["hits"][0]["id"] > 0'
 id=$(python3 -c 'import json; print(json.load(open("out"))["hits"][0]["id"])')
 exits "get --id" 0 "$ashlar" get keyless --id "$id"
 prints "the document of the id" '{"text":"more words"}'
-exits "delete --id" 0 "$ashlar" delete keyless --id "$id"
+exits "delete --id before the directory" 0 "$ashlar" delete --id "$id" keyless
 exits "get --id after that" 1 "$ashlar" get keyless --id "$id"
+fed "two more" 0 '{"text":"third words"}
+{"text":"fourth words"}' "$ashlar" add keyless
+exits "search them" 0 "$ashlar" search keyless 'third fourth' --json
+ids=$(python3 -c 'import json; print(",".join(str(h["id"]) for h in json.load(open("out"))["hits"]))')
+exits "delete two by --id" 0 "$ashlar" delete keyless --id "$ids"
+exits "one is left" 0 "$ashlar" stat keyless --json
+json "one document" 'j["documents"] == 1'
 
 # --- search ---
 exits "search --json" 0 "$ashlar" search s stone --json
@@ -135,6 +164,10 @@ for options in "--open array" "--traversal exhaustive" "--traversal daat" "--fie
 done
 exits "search -k --offset" 0 "$ashlar" search s stone -k 1 --offset 1 --json
 json "the second hit" 'j["hits"] == json.load(open("all.json"))["hits"][1:2] and j["total"] == 3'
+exits "--fields before the query" 0 "$ashlar" search s --fields title brick --json
+json "found in the field" '[h["key"] for h in j["hits"]] == ["c"]'
+exits "--fields= before --" 0 "$ashlar" search s --fields=body --json -- '-rough stone'
+json "found without b" 'sorted(h["key"] for h in j["hits"]) == ["a","d"]'
 exits "search must and not" 0 "$ashlar" search s '+stone -rough' --json
 json "without b" 'sorted(h["key"] for h in j["hits"]) == ["a","d"]'
 exits "search in a field" 0 "$ashlar" search s 'title:brick' --json

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -209,6 +212,87 @@ TEST(JsonDocumentsTest, BigNumbersInDoubleFields) {
   EXPECT_EQ(*ParseLine(R"({"id":"k","x":18446744073709551616})").document.Find("x"), Value(18446744073709551616.0));
   EXPECT_EQ(*ParseLine(R"({"id":"k","x":5})").document.Find("x"), Value(5.0));
   EXPECT_EQ(ErrorOf(R"({"id":"k","x":1e999})").find("malformed JSON: "), 4u);
+}
+
+double StoredDouble(const std::string& literal) {
+  const Outcome outcome = ParseLine("{\"x\":" + literal + ",\"id\":\"k\"}");
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status << " " << literal;
+  const Value* value = outcome.document.Find("x");
+  return value != nullptr ? std::get<double>(*value) : std::nan("");
+}
+
+// The bits, so that -0.0 is not 0.0.
+void ExpectAsStrtod(const std::string& literal) {
+  EXPECT_EQ(std::bit_cast<uint64_t>(StoredDouble(literal)),
+            std::bit_cast<uint64_t>(std::strtod(literal.c_str(), nullptr)))
+      << literal;
+}
+
+TEST(JsonDocumentsTest, DoublesOfManyDigits) {
+  for (const char* literal : {"0.950000000000000000000",
+                              "0.95000000000000000000",
+                              "-0.950000000000000000000",
+                              "0.10000000000000000000000001",
+                              "0.000000000000000000000000000001",
+                              "0.99999999999999999999",
+                              "123456789012345678901234567890.5",
+                              "1.7976931348623157e308",
+                              "2.2250738585072014e-308",
+                              "4.9e-324",
+                              "2e-324",
+                              "1e-400",
+                              "-1e-400",
+                              "-0",
+                              "-0.0",
+                              "0e999",
+                              "9007199254740993",
+                              "9007199254740992.99999999999999999999999",
+                              "0.5E+3",
+                              "12e-3",
+                              "1.00000000000000011102230246251565404236316680908203125"}) {
+    ExpectAsStrtod(literal);
+  }
+  EXPECT_EQ(StoredDouble("0.950000000000000000000"), 0.95);
+  EXPECT_EQ(StoredDouble("0.950000000000000000000 \t"), 0.95);
+  const Outcome several = ParseLine(R"({"id":"k","x":[ 0.950000000000000000000 ,1.5, 2]})");
+  ASSERT_TRUE(several.status.ok()) << several.status;
+  ASSERT_EQ(several.document.values.size(), 4u);
+  EXPECT_EQ(several.document.values[1].value, Value(0.95));
+  EXPECT_EQ(several.document.values[3].value, Value(2.0));
+}
+
+TEST(JsonDocumentsTest, RandomDoubleLiterals) {
+  const uint64_t seed = 2093;
+  SCOPED_TRACE(seed);
+  Prng prng(seed);
+  const auto add_digits = [&prng](uint64_t count, std::string* text) {
+    for (; count > 0; --count) text->push_back(static_cast<char>('0' + prng.Below(10)));
+  };
+  for (int round = 0; round < 5000; ++round) {
+    std::string literal = prng.OneIn(2) ? "-" : "";
+    if (prng.OneIn(2)) {
+      literal += "0";
+    } else {
+      literal += static_cast<char>('1' + prng.Below(9));
+      add_digits(prng.Below(30), &literal);
+    }
+    if (!prng.OneIn(4)) {
+      literal += "." + std::string(prng.Below(4) * prng.Below(10), '0');
+      add_digits(1 + prng.Below(30), &literal);
+    }
+    if (prng.OneIn(3)) literal += std::string("e") + (prng.OneIn(2) ? "-" : "") + std::to_string(prng.Below(270));
+    ASSERT_NO_FATAL_FAILURE(ExpectAsStrtod(literal));
+  }
+}
+
+TEST(JsonDocumentsTest, NumbersThatAreNone) {
+  for (const char* bad : {"01.5", "1.",   ".5", "-",   "-.5",   "1e",     "1e+", "1.5.5", "0x10", "-inf",
+                          "-nan", "1.5x", "+1", "--1", "1e400", "-1e400", "1 2", "1\t.5", "NaN",  "Infinity"}) {
+    EXPECT_NE(ErrorOf(std::string("{\"id\":\"k\",\"x\":") + bad + "}").find("malformed JSON: "), std::string::npos)
+        << bad;
+    EXPECT_NE(ErrorOf(std::string("{\"id\":\"k\",\"x\":[") + bad + "]}").find("malformed JSON: "), std::string::npos)
+        << bad;
+  }
 }
 
 }  // namespace

@@ -138,6 +138,63 @@ TEST_F(LineReaderTest, SeveralGzipMembersAreOneFile) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
 }
 
+// The lines before the error, and the error.
+absl::Status ReadUntilError(const std::string& path, std::vector<std::string>* lines) {
+  auto reader = LineReader::Open(path);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  std::string_view line;
+  while (true) {
+    const absl::StatusOr<bool> more = (*reader)->Next(&line);
+    if (!more.ok()) {
+      // It stays the end.
+      EXPECT_EQ((*reader)->Next(&line).status(), more.status());
+      return more.status();
+    }
+    if (!*more) return absl::OkStatus();
+    lines->emplace_back(line);
+  }
+}
+
+std::string ReadBytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(LineReaderTest, LinesBeforeGzipDamageAreGiven) {
+  const std::string whole = ReadBytes(WriteGzip("whole.gz", "a\nb\nc"));
+  std::vector<std::string> lines;
+  absl::Status status = ReadUntilError(Write("rubbish.gz", whole + "rubbish"), &lines);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  // It is not known whether "c" is all of its line.
+  EXPECT_EQ(lines, std::vector<std::string>({"a", "b"}));
+
+  // A wrong checksum behind the data.
+  std::string flipped = whole;
+  flipped[flipped.size() - 6] ^= 1;
+  lines.clear();
+  status = ReadUntilError(Write("flipped.gz", flipped), &lines);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_EQ(lines, std::vector<std::string>({"a", "b"}));
+
+  lines.clear();
+  status = ReadUntilError(Write("cut.gz", whole.substr(0, whole.size() - 5)), &lines);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_EQ(lines, std::vector<std::string>({"a", "b"}));
+}
+
+TEST_F(LineReaderTest, ZeroBytesBehindGzipArePassedOver) {
+  const std::string whole = ReadBytes(WriteGzip("whole.gz", "a\nb"));
+  for (const size_t zeros : {size_t{1}, size_t{2}, size_t{511}, size_t{1} << 20}) {
+    EXPECT_EQ(ReadLines(Write("zeros.gz", whole + std::string(zeros, '\0'))), std::vector<std::string>({"a", "b"}));
+  }
+  for (const std::string& behind : {std::string("x"), whole}) {
+    std::vector<std::string> lines;
+    const absl::Status status = ReadUntilError(Write("behind.gz", whole + std::string(3, '\0') + behind), &lines);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_EQ(lines, std::vector<std::string>({"a"}));
+  }
+}
+
 TEST_F(LineReaderTest, APipeGivesALineAsSoonAsItIsThere) {
   const std::string path = (folder_ / "pipe").string();
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);

@@ -57,10 +57,28 @@ TEST(SchemaJsonTest, SaysWhatIsWrong) {
             "schema: field 0 has an \"analyzer\" and is not a text field");
   EXPECT_EQ(ErrorOf(SchemaFromJson(R"({"default_group":"a","fields":[]})").status()),
             "schema: the schema has a \"default_group\" that is not an array");
+  EXPECT_EQ(ErrorOf(SchemaFromJson(R"({"key":"a","key":"b","fields":[{"name":"b","type":"keyword"}]})").status()),
+            "schema: the member 'key' comes twice");
+  EXPECT_EQ(ErrorOf(SchemaFromJson(R"({"fields":[{"name":"a","type":"text","type":"int64"}]})").status()),
+            "schema: the member 'type' comes twice");
+  EXPECT_EQ(ErrorOf(SchemaFromJson(
+                        R"({"fields":[{"name":"a","type":"text","analyzer":{"stem":"none","st\u0065m":"porter"}}]})")
+                        .status()),
+            "schema: the member 'stem' comes twice");
   // What Schema::Validate finds.
   EXPECT_FALSE(SchemaFromJson(R"({"fields":[]})").ok());
   EXPECT_FALSE(SchemaFromJson(R"({"fields":[{"name":"a","type":"text"},{"name":"a","type":"text"}]})").ok());
   EXPECT_FALSE(SchemaFromJson(R"({"key":"a","fields":[{"name":"a","type":"text"}]})").ok());
+}
+
+TEST(SchemaJsonTest, PositionsAndColumnSayNothingWhereThereAreNone) {
+  for (const char* flag : {"true", "false"}) {
+    const std::string members = std::string(R"(,"positions":)") + flag + R"(,"column":)" + flag + "}";
+    const auto schema = SchemaFromJson(R"({"fields":[{"name":"a","type":"int64")" + members +
+                                       R"(,{"name":"b","type":"bytes")" + members + "]}");
+    ASSERT_TRUE(schema.ok()) << schema.status();
+    EXPECT_EQ(schema->fields.size(), 2u);
+  }
 }
 
 absl::StatusOr<Schema> Infer(const std::vector<std::string>& lines, std::optional<std::string> key = std::nullopt) {
@@ -131,12 +149,21 @@ TEST(SchemaInferenceTest, ABadLineSaysNothing) {
   EXPECT_EQ(schema->fields.size(), 2u);
 }
 
-TEST(SchemaInferenceTest, OneFieldOfOneLine) {
-  const auto field = SchemaInference::InferField(R"({"a":[1,2.5]})", "a", {});
-  ASSERT_TRUE(field.ok()) << field.status();
-  EXPECT_EQ(field->type, FieldType::kDouble);
-  EXPECT_EQ(SchemaInference::InferField(R"({"a":null})", "a", {}).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(SchemaInference::InferField(R"({"a":{}})", "a", {}).status().code(), absl::StatusCode::kInvalidArgument);
+TEST(SchemaInferenceTest, NewFieldsOfOneLine) {
+  Schema schema;
+  schema.fields.emplace_back();
+  schema.fields.back().name = "known";
+  const auto infer = [&schema](std::string_view line) {
+    return SchemaInference::InferNewFields(line, schema, AnalyzerOptions::English());
+  };
+  const auto fields = infer(R"({"a":[1,2.5],"known":{},"none":null,"empty":[],"b":"text"})");
+  ASSERT_TRUE(fields.ok()) << fields.status();
+  ASSERT_EQ(fields->size(), 2u);
+  EXPECT_EQ((*fields)[0].name, "a");
+  EXPECT_EQ((*fields)[0].type, FieldType::kDouble);
+  EXPECT_EQ((*fields)[1].name, "b");
+  EXPECT_EQ((*fields)[1].analyzer, AnalyzerOptions::English());
+  EXPECT_EQ(infer(R"({"a":1,"b":{}})").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(SchemaInferenceTest, Analyzers) {

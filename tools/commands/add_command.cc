@@ -125,26 +125,27 @@ class Ingest {
   }
 
   absl::Status Parse(const SourceLine& line, Document* document) {
-    while (true) {
-      const absl::Status status = parser_.Parse(line.text, document);
-      if (status.ok()) return status;
-      if (!options_.add_fields || parser_.unknown_field().empty()) return line.Error(status);
-      const absl::Status added = AddField(line.text, parser_.unknown_field());
-      if (!added.ok()) return line.Error(added);
+    absl::Status status = parser_.Parse(line.text, document);
+    if (!status.ok() && options_.add_fields && !parser_.unknown_field().empty()) {
+      status = ParseWithNewFields(line.text, document);
+      parser_.SetSchema(store_.schema());
     }
+    return status.ok() ? status : line.Error(status);
   }
 
-  absl::Status AddField(std::string_view line, const std::string& name) {
+  // The store's schema changes only if the whole line is good, and then once.
+  absl::Status ParseWithNewFields(std::string_view line, Document* document) {
     ASHLAR_ASSIGN_OR_RETURN(const AnalyzerOptions analyzer, AnalyzerByName(options_.analyzer));
-    ASHLAR_ASSIGN_OR_RETURN(const Field field, SchemaInference::InferField(line, name, analyzer));
-    const absl::Status status = store_.AddFields({field});
-    if (!status.ok()) return Annotate(status, "1: ");
-    parser_.SetSchema(store_.schema());
-    return status;
+    Schema schema = store_.schema();
+    ASHLAR_ASSIGN_OR_RETURN(const std::vector<Field> fields, SchemaInference::InferNewFields(line, schema, analyzer));
+    schema.fields.insert(schema.fields.end(), fields.begin(), fields.end());
+    parser_.SetSchema(schema);
+    ASHLAR_RETURN_IF_ERROR(parser_.Parse(line, document));
+    return Annotate(store_.AddFields(fields), "1");
   }
 
   absl::Status BadLine(const absl::Status& status) {
-    if (!skips()) return Fate(status);
+    if (!skips() || !IsAboutDocuments(status)) return Fate(status);
     progress_.Clear();
     std::fprintf(stderr, "ashlar: %s (skipped)\n", std::string(FromAbsl(status.message())).c_str());
     ++skipped_;
@@ -273,9 +274,10 @@ void AddIngestCommand(Program* program) {
   command->add_option("FILE", add->files, "JSON Lines files, plain or .gz; - or none is standard input");
   command->add_flag("--create", add->create,
                     "Make the store if it is not there, with a schema from the first 1,000 lines");
-  command->add_option("--analyzer", add->analyzer, "For fields made by --create and --add-fields: plain or english")
-      ->check(CLI::IsMember({"plain", "english"}))
-      ->capture_default_str();
+  CLI::Option* analyzer =
+      command->add_option("--analyzer", add->analyzer, "For fields made by --create and --add-fields: plain or english")
+          ->check(CLI::IsMember({"plain", "english"}))
+          ->capture_default_str();
   command->add_option("--key", add->key, "With --create: the field that holds the key (id, if every document has it)");
   command->add_option("--batch", add->batch_documents, "Documents in a batch")
       ->check(WholeNumber(1, 1'000'000))
@@ -289,7 +291,10 @@ void AddIngestCommand(Program* program) {
   command->callback([=] {
     Options options;
     if (!ParseDurability(add->durability, &options)) {
-      throw CLI::ValidationError("--durability", "sync, interval, interval:MS, os or off");
+      throw CLI::ValidationError("--durability", "sync, interval, interval:MS (from 1), os or off");
+    }
+    if (analyzer->count() > 0 && !add->create && !add->add_fields) {
+      throw CLI::ValidationError("--analyzer", "is for fields made by --create or --add-fields");
     }
     if (add->files.empty()) add->files.push_back("-");
     program->run = [add, options] { return RunAdd(*add, options); };

@@ -37,8 +37,9 @@ bool ParseDurability(std::string_view text, Options* options) {
   } else if (text.starts_with("interval:")) {
     options->durability = Durability::kInterval;
     text.remove_prefix(kInterval.size() + 1);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options->interval_ms);
-    return error == std::errc() && end == text.data() + text.size();
+    const std::optional<uint64_t> milliseconds = ParseWholeNumber(text);
+    if (!milliseconds.has_value() || *milliseconds == 0 || *milliseconds > UINT32_MAX) return false;
+    options->interval_ms = static_cast<uint32_t>(*milliseconds);
   } else {
     return false;
   }
@@ -61,14 +62,31 @@ std::string_view StateName(StoreState state) {
   return "unknown";
 }
 
+std::optional<uint64_t> ParseWholeNumber(std::string_view text) {
+  if (text.size() > 1 && text[0] == '0') return std::nullopt;
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<std::vector<std::string>> SplitList(std::string_view text) {
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t comma = text.find(',');
+    if (comma == 0 || text.empty()) return std::nullopt;
+    parts.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
   return CLI::Validator(
       [least, most](std::string& text) {
-        uint64_t number = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        if (error == std::errc() && end == text.data() + text.size() && number >= least && number <= most)
-          return std::string();
-        return absl::StrCat(text, " is not a whole number from ", least, " to ", most);
+        const std::optional<uint64_t> number = ParseWholeNumber(text);
+        if (number.has_value() && *number >= least && *number <= most) return std::string();
+        return absl::StrCat("'", text, "' is not a whole number from ", least, " to ", most);
       },
       "N");
 }

@@ -5,8 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,14 +22,37 @@ namespace ashlar::tools {
 absl::StatusOr<std::unique_ptr<Store>> OpenForReading(const std::string& directory, OpenMode mode = OpenMode::kMapped);
 absl::StatusOr<std::unique_ptr<Store>> OpenForWriting(const std::string& directory);
 
-// "sync", "interval", "interval:250", "os", "off" into options->durability and interval_ms. False: something else.
+// "sync", "interval", "interval:250", "os", "off" into options->durability and interval_ms. False: something else, and
+// an interval of 0.
 bool ParseDurability(std::string_view text, Options* options);
 
 std::string_view OpenModeName(OpenMode mode);
 std::string_view StateName(StoreState state);
 
+// Decimal digits and nothing else; no leading zero, which the option parser would take for octal.
+std::optional<uint64_t> ParseWholeNumber(std::string_view text);
 // For the option parser: a whole number from `least` to `most`. Its own conversion wraps around.
 CLI::Validator WholeNumber(uint64_t least, uint64_t most);
+
+// "a,b" -> {"a", "b"}. Nothing if a part is empty.
+std::optional<std::vector<std::string>> SplitList(std::string_view text);
+
+// For the option parser: one of several names, each for a value of an enumeration.
+template <typename Enum>
+CLI::Validator Choice(std::vector<std::pair<std::string, Enum>> choices) {
+  std::string names;
+  for (const auto& choice : choices) names += (names.empty() ? "" : "|") + choice.first;
+  return CLI::Validator(
+      [choices, names](std::string& text) {
+        for (const auto& choice : choices) {
+          if (choice.first != text) continue;
+          text = CLI::detail::value_string(choice.second);
+          return std::string();
+        }
+        return "'" + text + "' is not one of " + names;
+      },
+      names);
+}
 
 // Writes to standard output; an error (a full disk, a closed pipe) stays and shows in Finish.
 void Print(std::string_view text);

@@ -87,22 +87,35 @@ absl::Status RunStat(const InspectArguments& arguments) {
 // A finding that begins with "note:" tells of something odd that is no damage, such as a stranger's file.
 bool IsNote(const std::string& finding) { return finding.starts_with("note:"); }
 
+absl::StatusOr<std::vector<std::string>> OpenAndCheck(const std::string& directory) {
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(directory));
+  return store->Check();
+}
+
+void PrintFindingsJson(bool ok, const std::vector<std::string>& findings) {
+  nlohmann::ordered_json json;
+  json["ok"] = ok;
+  json["findings"] = findings;
+  Print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
 absl::Status RunCheck(const InspectArguments& arguments) {
-  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(arguments.path));
-  ASHLAR_ASSIGN_OR_RETURN(const std::vector<std::string> findings, store->Check());
+  const absl::StatusOr<std::vector<std::string>> checked = OpenAndCheck(arguments.path);
+  if (!checked.ok()) {
+    if (arguments.json) PrintFindingsJson(false, {std::string(FromAbsl(checked.status().message()))});
+    return checked.status();
+  }
+  const std::vector<std::string>& findings = *checked;
   uint64_t damages = 0;
   for (const std::string& finding : findings) damages += IsNote(finding) ? 0 : 1;
   if (arguments.json) {
-    nlohmann::ordered_json json;
-    json["ok"] = damages == 0;
-    json["findings"] = findings;
-    Print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    PrintFindingsJson(damages == 0, findings);
   } else {
     for (const std::string& finding : findings) Print(finding + "\n");
     Print(damages == 0 ? "no damage found\n" : absl::StrCat(damages, " findings of damage\n"));
   }
   if (damages == 0) return absl::OkStatus();
-  return DataLoss(arguments.path, "check", 0, absl::StrCat(damages, " findings of damage"));
+  return absl::DataLossError(absl::StrCat(arguments.path, ": ", damages, " findings of damage"));
 }
 
 }  // namespace

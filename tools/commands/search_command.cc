@@ -1,9 +1,9 @@
 // search: the best documents for a query.
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kExcerptBytes = 80;
 
 struct SearchArguments {
-  std::string directory, query;
+  std::string directory, query, fields;
   OpenMode open_mode = OpenMode::kMapped;
   SearchOptions options;
   bool json = false;
@@ -132,22 +132,29 @@ void AddSearchCommand(Program* program) {
       ->check(WholeNumber(0, UINT64_MAX))
       ->capture_default_str();
   command->add_option("--open", arguments->open_mode, "mapped or array")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, OpenMode>{{"mapped", OpenMode::kMapped}, {"array", OpenMode::kArray}}))
+      ->transform(Choice<OpenMode>({{"mapped", OpenMode::kMapped}, {"array", OpenMode::kArray}}))
       ->default_str("mapped");
-  command->add_option("--fields", options.fields, "Text fields that words without a field search")->delimiter(',');
+  // A string, not a list: a list would take the query for another field.
+  CLI::Option* fields = command->add_option("--fields", arguments->fields,
+                                            "Text fields that words without a field search, with commas between them");
   command->add_option("--k1", options.k1, "BM25 k1")->capture_default_str();
   command->add_option("--b", options.b, "BM25 b")->capture_default_str();
   command->add_option("--total", options.total, "none, bound or exact")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Total>{{"none", Total::kNone}, {"bound", Total::kBound}, {"exact", Total::kExact}}))
+      ->transform(Choice<Total>({{"none", Total::kNone}, {"bound", Total::kBound}, {"exact", Total::kExact}}))
       ->default_str("exact");
   command->add_option("--traversal", options.traversal, "auto, exhaustive or daat")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Traversal>{
-          {"auto", Traversal::kAuto}, {"exhaustive", Traversal::kExhaustive}, {"daat", Traversal::kDaat}}))
+      ->transform(Choice<Traversal>(
+          {{"auto", Traversal::kAuto}, {"exhaustive", Traversal::kExhaustive}, {"daat", Traversal::kDaat}}))
       ->default_str("auto");
   command->add_flag("--json", arguments->json, "Print one JSON object");
-  command->callback([=] { program->run = [arguments] { return RunSearch(*arguments); }; });
+  command->callback([=] {
+    if (fields->count() > 0) {
+      const std::optional<std::vector<std::string>> names = SplitList(arguments->fields);
+      if (!names.has_value()) throw CLI::ValidationError("--fields", "names with a comma between them");
+      arguments->options.fields = *names;
+    }
+    program->run = [arguments] { return RunSearch(*arguments); };
+  });
 }
 
 }  // namespace ashlar::tools

@@ -1,6 +1,9 @@
 // create, get, delete, flush, merge.
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -104,6 +107,20 @@ void AddCreate(Program* program) {
   });
 }
 
+// "7,9" as the argument of --id.
+std::vector<uint64_t> ParseIds(std::string_view text) {
+  std::vector<uint64_t> ids;
+  for (const std::string& part : SplitList(text).value_or(std::vector<std::string>{""})) {
+    const std::optional<uint64_t> id = ParseWholeNumber(part);
+    if (!id.has_value() || *id == 0) {
+      throw CLI::ValidationError("--id",
+                                 absl::StrCat("'", ToAbsl(text), "' is not one DocumentId or several, with commas"));
+    }
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
 void AddKeyCommands(Program* program) {
   auto get = std::make_shared<KeyOptions>();
   CLI::App* command = program->app.add_subcommand("get", "Print one document as JSON");
@@ -119,10 +136,13 @@ void AddKeyCommands(Program* program) {
   command = program->app.add_subcommand("delete", "Delete documents by key, all of them at once");
   command->add_option("DIR", deletion->directory, "Directory of the store")->required();
   command->add_option("KEY", deletion->keys, "Keys of the documents");
-  command->add_option("--id", deletion->ids, "DocumentIds, for a store without keys")
-      ->check(WholeNumber(1, UINT64_MAX));
+  // A string, not a list: a list would take what follows for other ids.
+  auto ids = std::make_shared<std::string>();
+  CLI::Option* id_option =
+      command->add_option("--id", *ids, "DocumentIds with commas between them, for a store without keys");
   command->callback([=] {
-    if (deletion->keys.empty() && deletion->ids.empty()) throw CLI::RequiredError("delete: KEY or --id");
+    if (deletion->keys.empty() == (id_option->count() == 0)) throw CLI::RequiredError("delete: one of KEY and --id");
+    if (id_option->count() > 0) deletion->ids = ParseIds(*ids);
     program->run = [deletion] { return RunDelete(*deletion); };
   });
 }
