@@ -234,11 +234,12 @@ absl::Status Engine::PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segm
 // A key of the bulk overlay that is there twice, or already in the store; nullopt: all are new.
 absl::StatusOr<std::optional<std::string>> Engine::FindBulkDuplicate() const {
   const std::vector<uint32_t> by_key = bulk_->OrdinalsByKey();
+  const Group nothing_pending;
   for (size_t i = 0; i < by_key.size(); ++i) {
     const std::string_view key = bulk_->KeyOf(by_key[i]);
     bool duplicate = i > 0 && bulk_->KeyOf(by_key[i - 1]) == key;
     if (!duplicate) {
-      ASHLAR_ASSIGN_OR_RETURN(const Location live, FindLive(key, Group()));
+      ASHLAR_ASSIGN_OR_RETURN(const Location live, FindLive(key, nothing_pending));
       duplicate = live.where != Location::Where::kNone;
     }
     if (duplicate) return std::optional<std::string>(key);

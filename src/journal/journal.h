@@ -93,7 +93,7 @@ class Writer {
   virtual ~Writer() = default;
 
   // Writes all records of a group with one write, rotating first if they don't fit in the file (a record never spans
-  // files). If the write fails, the group's start is overwritten with an end marker and synced before the error
+  // files). If the write fails, the group's start is overwritten with a void record and synced before the error
   // returns, and the journal goes on as if the group had never been; if that fails too, the writer is broken: broken()
   // is true and every later call fails with FailedPrecondition.
   virtual absl::Status Append(std::span<const Record> records) = 0;
