@@ -2,11 +2,14 @@
 #ifndef ASHLAR_ASHLAR_H_
 #define ASHLAR_ASHLAR_H_
 
+#include "ashlar/check.h"
+#include "ashlar/checkpoint.h"
 #include "ashlar/document.h"
 #include "ashlar/hits.h"
 #include "ashlar/options.h"
 #include "ashlar/query.h"
 #include "ashlar/reindex.h"
+#include "ashlar/salvage.h"
 #include "ashlar/schema.h"
 #include "ashlar/snapshot.h"
 #include "ashlar/status.h"

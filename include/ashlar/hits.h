@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "ashlar/document.h"
 #include "ashlar/query.h"
 
@@ -29,6 +30,9 @@ struct SearchResult {
   bool total_is_exact = false;
   Traversal traversal = Traversal::kAuto;  // the one that ran
   uint64_t postings_read = 0;
+  // Live documents of the segments that damage kept out; 0 unless SearchOptions::allow_partial. Then also why.
+  uint64_t documents_not_searched = 0;
+  std::vector<absl::Status> damage;  // one per segment left out
 };
 
 // A fetched document: what `Snapshot::Fetch`, `Get` and `Scan` give.

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ashlar/document.h"
@@ -35,7 +36,15 @@ struct Options {
   uint32_t interval_ms = 100;                      // kInterval
   uint64_t overlay_bytes_max = uint64_t{64} << 20; // the overlay is flushed when it is larger
   uint64_t batch_bytes_max = uint64_t{64} << 20;   // a larger batch is ResourceExhausted
+  uint64_t journal_file_bytes_min = uint64_t{256} << 10;  // of the first journal file; each is twice the one before, to 64 MiB
   uint32_t merge_factor = 8;                       // segments of one size tier before they are merged; 0: never by itself
+  // kMapped: a file that somebody shortens, or a disk that fails, under a mapping gives DataLoss and not a signal. For that
+  // the first such store of the process installs a SIGBUS handler, which passes on every fault that is not in a mapping of
+  // ours. False: none is installed, and such a fault ends the process. See docs/adr/0006.
+  bool sigbus_guard = true;
+  // Locks, mappings and syncs of network file systems do not keep the promises made here: Open refuses them
+  // (FailedPrecondition naming the file system) unless this is set.
+  bool allow_network_file_system = false;
 };
 
 struct WriteOptions {
@@ -50,17 +59,22 @@ struct WriteResult {
   std::vector<bool> existed;   // one per operation: whether it replaced or deleted a live document
 };
 
+// What works and what does not. Where several apply, the later one of this list is shown, except that kDamaged gives way to
+// kNoSpace.
 enum class StoreState : uint8_t {
   kHealthy,
-  kNoSpace,     // the last write found no room; the next one tries again
+  kNoSpace,     // the last write, flush or merge found no room; the next one tries again
   kFailedSync,  // a sync failed: no more acknowledgements, reads go on, reopening recovers
   kClosed,
+  kDamaged,     // a segment is quarantined: what needs its damaged part fails, it is not merged, everything else works
 };
+std::string_view StoreStateName(StoreState state);  // "healthy", "no_space", "failed_sync", "closed", "damaged"
 
 struct SegmentStats {
   uint64_t id = 0;
   uint64_t documents = 0;  // dead ones included
   uint64_t deleted = 0;
+  std::string damage;                     // why it is quarantined; empty if it is not
   std::map<std::string, uint64_t> bytes;  // by section name
   std::string analyzer_identity;          // what made its terms; several, joined by "; ", if merged from several
 };
@@ -80,7 +94,9 @@ struct Stats {
   uint64_t oldest_snapshot_age_ms = 0;
   OpenMode open_mode = OpenMode::kMapped;
   StoreState state = StoreState::kHealthy;
-  std::string state_cause;  // empty when healthy
+  std::string state_cause;     // the error that led there; empty when healthy
+  int64_t state_since_ms = 0;  // wall clock, Unix time; 0 when healthy
+  std::string state_remedy;    // how to leave the state; empty when healthy
   std::string analyzer_identity;         // of the store
   std::string analyzer_identity_build;   // of this build; another one: see docs/architecture.md, "Analyzer identity"
   std::map<std::string, uint64_t> counters;  // "flushes", "merges", "journal_syncs", "tokens_cut", ...

@@ -57,6 +57,10 @@ struct SearchOptions {
   std::vector<std::string> fields;
   Total total = Total::kExact;
   Traversal traversal = Traversal::kAuto;
+  // False: damage in a segment that the query needs is DataLoss. True: such a segment is left out as a whole and the answer
+  // says so (SearchResult::documents_not_searched). Scores are then those of the other sources: document frequencies are
+  // counted in them alone, while the number of documents and the average length stay those of the snapshot.
+  bool allow_partial = false;
 };
 
 // A query parsed and analysed against a schema; usable with every snapshot of that store. Cheap to copy, immutable,

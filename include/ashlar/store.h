@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ashlar/check.h"
+#include "ashlar/checkpoint.h"
 #include "ashlar/document.h"
 #include "ashlar/options.h"
 #include "ashlar/query.h"
@@ -76,8 +78,8 @@ class Store final {
   absl::StatusOr<bool> Refresh();
 
   Stats GetStats() const;
-  // Verifies every byte and every cross-reference; returns the findings, each naming file, section and offset.
-  absl::StatusOr<std::vector<std::string>> Check() const;
+  // Verifies every byte and every cross-reference; returns what it found, damage and notes.
+  absl::StatusOr<std::vector<Finding>> Check() const;
 
   // Seals the journal and releases everything. Snapshots stay usable. Idempotent.
   absl::Status Close();

@@ -64,9 +64,9 @@ void CheckLengths(const SnapshotState& snapshot, const std::vector<format::Index
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> Engine::Check() const {
+absl::StatusOr<std::vector<Finding>> Engine::Check() const {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
-  Findings findings;
+  Findings findings, strangers;
   std::vector<format::IndexId> searchable;
   format::CatalogValue committed;
   {
@@ -111,9 +111,13 @@ absl::StatusOr<std::vector<std::string>> Engine::Check() const {
     if (const uint64_t number = DeathsNumberOf(entry.name); number != 0) ours |= number == committed.deaths_number;
     if (writer_lives && (segment::NumberOf(entry.name) != 0 || DeathsNumberOf(entry.name) != 0)) continue;
     if (!ours || !entry.is_file)
-      findings.push_back(absl::StrCat("note: ", Path(entry.name), " is not a file of this store"));
+      strangers.push_back(Path(entry.name));
   }
-  return findings;
+  std::vector<Finding> result;
+  for (const std::string& message : findings) result.push_back({Finding::Kind::kDamage, "", "", 0, message});
+  for (const std::string& path : strangers)
+    result.push_back({Finding::Kind::kNote, path, "", 0, path + " is not a file of this store"});
+  return result;
 }
 
 }  // namespace ashlar::engine

@@ -24,6 +24,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ashlar/check.h"
 #include "ashlar/document.h"
 #include "ashlar/options.h"
 #include "ashlar/query.h"
@@ -85,7 +86,7 @@ class Engine {
   absl::StatusOr<PreparedQuery> Prepare(const Query& query) const;
   Schema schema() const;
   Stats GetStats() const;
-  absl::StatusOr<std::vector<std::string>> Check() const;
+  absl::StatusOr<std::vector<Finding>> Check() const;
 
  private:
   Engine(env::Env env, std::shared_ptr<env::MemoryEnv> memory, std::string directory, const Options& options);

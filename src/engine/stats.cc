@@ -9,6 +9,26 @@
 #include "src/query/prepare.h"
 #include "src/text/analyzer.h"
 
+namespace ashlar {
+
+std::string_view StoreStateName(StoreState state) {
+  switch (state) {
+    case StoreState::kHealthy:
+      return "healthy";
+    case StoreState::kNoSpace:
+      return "no_space";
+    case StoreState::kFailedSync:
+      return "failed_sync";
+    case StoreState::kClosed:
+      return "closed";
+    case StoreState::kDamaged:
+      return "damaged";
+  }
+  return "unknown";
+}
+
+}  // namespace ashlar
+
 namespace ashlar::engine {
 
 std::shared_ptr<const SnapshotState> Engine::TakeSnapshot() const {

@@ -91,7 +91,7 @@ absl::StatusOr<PreparedQuery> Store::Prepare(std::string_view query_text) const 
 }
 absl::StatusOr<bool> Store::Refresh() { return engine_->Refresh(); }
 Stats Store::GetStats() const { return engine_->GetStats(); }
-absl::StatusOr<std::vector<std::string>> Store::Check() const { return engine_->Check(); }
+absl::StatusOr<std::vector<Finding>> Store::Check() const { return engine_->Check(); }
 absl::Status Store::Close() { return engine_->Close(); }
 
 absl::Status Reindex(const Store& source, const std::string& directory, const Options& options,

@@ -186,9 +186,9 @@ TEST(CaseC09, StrayFilesInTheDirectory) {
   EXPECT_FALSE(after.contains("segment-00000000000000ff.seg"));
   for (const char* stranger : {"segment-1.seg", "notes.txt", "folder"})
     EXPECT_TRUE(after.contains(stranger)) << stranger;
-  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> findings, store->Check());
+  ASSERT_OK_AND_ASSIGN(const std::vector<Finding> findings, store->Check());
   EXPECT_EQ(findings.size(), 3u);
-  for (const std::string& finding : findings) EXPECT_TRUE(finding.starts_with("note: ")) << finding;
+  for (const Finding& finding : findings) EXPECT_EQ(finding.kind, Finding::Kind::kNote) << finding.message;
 }
 
 // A child process that writes batches of ten until it is killed, reporting each acknowledged one through the pipe.
@@ -316,9 +316,10 @@ TEST(CaseC17, OneFlippedBitInOneSegment) {
   ASSERT_OK_AND_ASSIGN(store, OpenOn(disk.NewProcess(), "/s", options, nullptr));
   EXPECT_EQ(store->TakeSnapshot().document_count(), 1200u);
   ASSERT_OK(store->Put(Doc("new", "commit works")));
-  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> findings, store->Check());
+  ASSERT_OK_AND_ASSIGN(const std::vector<Finding> findings, store->Check());
   ASSERT_FALSE(findings.empty());
-  for (const std::string& finding : findings) EXPECT_NE(finding.find(name), std::string::npos) << finding;
+  for (const Finding& finding : findings)
+    EXPECT_NE(finding.message.find(name), std::string::npos) << finding.message;
   // Every document can be read or says why not; none is wrong.
   int damaged = 0;
   for (int s = 0; s < 3; ++s) {

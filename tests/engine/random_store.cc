@@ -216,9 +216,9 @@ void ExpectSameDocuments(const Snapshot& snapshot, const Oracle& oracle) {
 }
 
 void ExpectCheckClean(const Store& store) {
-  const absl::StatusOr<std::vector<std::string>> findings = store.Check();
+  const absl::StatusOr<std::vector<Finding>> findings = store.Check();
   ASSERT_OK(findings);
-  for (const std::string& finding : *findings) ADD_FAILURE() << finding;
+  for (const Finding& finding : *findings) ADD_FAILURE() << finding.message;
 }
 
 }  // namespace ashlar::testing

@@ -75,8 +75,8 @@ class StoreTest : public ::testing::TestWithParam<OpenMode> {
   }
   void TearDown() override {
     if (store_ == nullptr) return;
-    ASSERT_OK_AND_ASSIGN(const std::vector<std::string> findings, store_->Check());
-    for (const std::string& finding : findings) EXPECT_TRUE(finding.starts_with("note: ")) << finding;
+    ASSERT_OK_AND_ASSIGN(const std::vector<Finding> findings, store_->Check());
+    for (const Finding& finding : findings) EXPECT_EQ(finding.kind, Finding::Kind::kNote) << finding.message;
   }
   std::string path() const { return directory_.Sub("store"); }
 
@@ -620,8 +620,8 @@ TEST(MemoryStoreTest, HasTheSameInterface) {
     ASSERT_OK(store->Merge());
     EXPECT_EQ(store->TakeSnapshot().document_count(), 50u);
     EXPECT_EQ(KeysOf(*store, "199"), std::vector<std::string>{"k49"});
-    ASSERT_OK_AND_ASSIGN(const std::vector<std::string> findings, store->Check());
-    EXPECT_TRUE(findings.empty()) << findings[0];
+    ASSERT_OK_AND_ASSIGN(const std::vector<Finding> findings, store->Check());
+    EXPECT_TRUE(findings.empty()) << findings[0].message;
     const Snapshot snapshot = store->TakeSnapshot();
     store.reset();
     EXPECT_OK(snapshot.Get("k1"));

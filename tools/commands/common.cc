@@ -48,20 +48,6 @@ bool ParseDurability(std::string_view text, Options* options) {
 
 std::string_view OpenModeName(OpenMode mode) { return mode == OpenMode::kMapped ? "mapped" : "array"; }
 
-std::string_view StateName(StoreState state) {
-  switch (state) {
-    case StoreState::kHealthy:
-      return "healthy";
-    case StoreState::kNoSpace:
-      return "no_space";
-    case StoreState::kFailedSync:
-      return "failed_sync";
-    case StoreState::kClosed:
-      return "closed";
-  }
-  return "unknown";
-}
-
 std::optional<uint64_t> ParseWholeNumber(std::string_view text) {
   if (text.size() > 1 && text[0] == '0') return std::nullopt;
   uint64_t number = 0;

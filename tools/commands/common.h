@@ -27,7 +27,6 @@ absl::StatusOr<std::unique_ptr<Store>> OpenForWriting(const std::string& directo
 bool ParseDurability(std::string_view text, Options* options);
 
 std::string_view OpenModeName(OpenMode mode);
-std::string_view StateName(StoreState state);
 
 // Decimal digits and nothing else; no leading zero, which the option parser would take for octal.
 std::optional<uint64_t> ParseWholeNumber(std::string_view text);

@@ -38,7 +38,7 @@ std::string StatJson(const Stats& stats) {
       {"files", stats.journal_files}, {"bytes", stats.journal_bytes}, {"replay_bytes", stats.replay_bytes}};
   json["overlay"] = {{"documents", stats.overlay_documents}, {"bytes", stats.overlay_bytes}};
   json["open_mode"] = std::string(OpenModeName(stats.open_mode));
-  json["state"] = std::string(StateName(stats.state));
+  json["state"] = std::string(StoreStateName(stats.state));
   json["counters"] = stats.counters;
   if (stats.analyzer_identity != stats.analyzer_identity_build) {
     json["analyzer_mismatch"] = {{"store", stats.analyzer_identity}, {"build", stats.analyzer_identity_build}};
@@ -63,7 +63,7 @@ std::string StatText(const Stats& stats) {
   absl::StrAppend(&text, "overlay    ", WithCommas(stats.overlay_documents), " documents, ",
                   WithCommas(stats.overlay_bytes), " bytes\n");
   absl::StrAppend(&text, "open mode  ", ToAbsl(OpenModeName(stats.open_mode)), "\n");
-  absl::StrAppend(&text, "state      ", ToAbsl(StateName(stats.state)), stats.state_cause.empty() ? "" : ": ",
+  absl::StrAppend(&text, "state      ", ToAbsl(StoreStateName(stats.state)), stats.state_cause.empty() ? "" : ": ",
                   stats.state_cause, "\n");
   absl::StrAppend(&text, "analyzer   ", stats.analyzer_identity, "\n");
   if (stats.analyzer_identity != stats.analyzer_identity_build) {
@@ -84,34 +84,43 @@ absl::Status RunStat(const InspectArguments& arguments) {
   return absl::OkStatus();
 }
 
-// A finding that begins with "note:" tells of something odd that is no damage, such as a stranger's file.
-bool IsNote(const std::string& finding) { return finding.starts_with("note:"); }
-
-absl::StatusOr<std::vector<std::string>> OpenAndCheck(const std::string& directory) {
+absl::StatusOr<std::vector<Finding>> OpenAndCheck(const std::string& directory) {
   ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(directory));
   return store->Check();
 }
 
-void PrintFindingsJson(bool ok, const std::vector<std::string>& findings) {
+void PrintFindingsJson(bool ok, const std::vector<Finding>& findings) {
   nlohmann::ordered_json json;
   json["ok"] = ok;
-  json["findings"] = findings;
+  json["findings"] = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    json["findings"].push_back({{"kind", finding.kind == Finding::Kind::kNote ? "note" : "damage"},
+                                {"file", finding.file},
+                                {"section", finding.section},
+                                {"offset", finding.offset},
+                                {"message", finding.message}});
+  }
   Print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 absl::Status RunCheck(const InspectArguments& arguments) {
-  const absl::StatusOr<std::vector<std::string>> checked = OpenAndCheck(arguments.path);
+  const absl::StatusOr<std::vector<Finding>> checked = OpenAndCheck(arguments.path);
   if (!checked.ok()) {
-    if (arguments.json) PrintFindingsJson(false, {std::string(FromAbsl(checked.status().message()))});
+    const ErrorPlace place = PlaceOf(checked.status()).value_or(ErrorPlace());
+    if (arguments.json) {
+      PrintFindingsJson(false, {{Finding::Kind::kDamage, place.file, place.section, place.offset,
+                                 std::string(FromAbsl(checked.status().message()))}});
+    }
     return checked.status();
   }
-  const std::vector<std::string>& findings = *checked;
+  const std::vector<Finding>& findings = *checked;
   uint64_t damages = 0;
-  for (const std::string& finding : findings) damages += IsNote(finding) ? 0 : 1;
+  for (const Finding& finding : findings) damages += finding.kind == Finding::Kind::kDamage ? 1 : 0;
   if (arguments.json) {
     PrintFindingsJson(damages == 0, findings);
   } else {
-    for (const std::string& finding : findings) Print(finding + "\n");
+    for (const Finding& finding : findings)
+      Print((finding.kind == Finding::Kind::kNote ? "note: " : "") + finding.message + "\n");
     Print(damages == 0 ? "no damage found\n" : absl::StrCat(damages, " findings of damage\n"));
   }
   if (damages == 0) return absl::OkStatus();
