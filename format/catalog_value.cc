@@ -142,11 +142,8 @@ absl::StatusOr<CatalogValue> DecodeCatalogValue(ByteSpan bytes, std::string_view
     return DataLoss(source, kSection, 24, "the file id is not that of this store and generation");
   if (const char* fault = Fault(value)) return DataLoss(source, kSection, kFileHeaderBytes, fault);
   // One value has one encoding (SPEC C-5): refuses long varints, flags other than 0 and 1, a watermark that is not there.
-  const ByteBuffer again = Encode(value);
-  const auto [mine, theirs] =
-      std::mismatch(again.begin() + kFileHeaderBytes, again.end(), bytes.begin() + kFileHeaderBytes, bytes.end());
-  if (mine != again.end() || theirs != bytes.end())
-    return DataLoss(source, kSection, static_cast<uint64_t>(theirs - bytes.begin()), "not in its canonical form");
+  if (const std::optional<uint64_t> at = FirstDifference(Encode(value), bytes))
+    return DataLoss(source, kSection, *at, "not in its canonical form");
   return value;
 }
 

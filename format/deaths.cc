@@ -91,11 +91,8 @@ absl::StatusOr<DeathsFile> DecodeDeaths(ByteSpan bytes, std::string_view file) {
   }
   if (!in.done()) return DataLoss(file, kSection, kFileHeaderBytes + in.position(), "bytes after the last segment");
   // One value has one encoding (SPEC L-4).
-  const ByteBuffer again = Encode(deaths);
-  const auto [mine, theirs] =
-      std::mismatch(again.begin() + kFileHeaderBytes, again.end(), bytes.begin() + kFileHeaderBytes, bytes.end());
-  if (mine != again.end() || theirs != bytes.end())
-    return DataLoss(file, kSection, static_cast<uint64_t>(theirs - bytes.begin()), "not in its canonical form");
+  if (const std::optional<uint64_t> at = FirstDifference(Encode(deaths), bytes))
+    return DataLoss(file, kSection, *at, "not in its canonical form");
   return deaths;
 }
 

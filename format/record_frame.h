@@ -3,12 +3,15 @@
 #ifndef ASHLAR_FORMAT_RECORD_FRAME_H_
 #define ASHLAR_FORMAT_RECORD_FRAME_H_
 
+#include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "format/frame.h"
 #include "src/base/bytes.h"
 #include "src/base/checksum.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 
 namespace ashlar::format {
@@ -40,9 +43,19 @@ inline absl::StatusOr<Framed> OpenFramed(ByteSpan bytes, FileKind kind, std::str
     return DataLoss(file, "trailer", bytes.size(), "the file ends before its checksum");
   const size_t end = bytes.size() - kTrailerBytes;
   framed.body = bytes.subspan(kFileHeaderBytes, end - kFileHeaderBytes);
-  if (LoadU64(bytes.data() + end) != Checksum(framed.body, PlaceSeed(framed.header.file_id, kFileHeaderBytes)))
+  if (SiteIsOn(Site::kCheckFramed) &&
+      LoadU64(bytes.data() + end) != Checksum(framed.body, PlaceSeed(framed.header.file_id, kFileHeaderBytes)))
     return DataLoss(file, "trailer", end, "checksum mismatch");
   return framed;
+}
+
+// Where the bodies of two framed values differ first, as an offset in `bytes`; nullopt: nowhere.
+inline std::optional<uint64_t> FirstDifference(ByteSpan canonical, ByteSpan bytes) {
+  const ByteSpan mine = canonical.subspan(kFileHeaderBytes, canonical.size() - kFileHeaderBytes - kTrailerBytes);
+  const ByteSpan theirs = bytes.subspan(kFileHeaderBytes, bytes.size() - kFileHeaderBytes - kTrailerBytes);
+  const auto [a, b] = std::mismatch(mine.begin(), mine.end(), theirs.begin(), theirs.end());
+  if (a == mine.end() && b == theirs.end()) return std::nullopt;
+  return kFileHeaderBytes + static_cast<uint64_t>(b - theirs.begin());
 }
 
 }  // namespace ashlar::format

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/base/file_number.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/catalog/implementations.h"
 
@@ -73,13 +74,14 @@ absl::Status FileCatalog::WriteFile(const std::string& path, ByteSpan bytes) {
   if (const absl::Status status = files_.Remove(path); !status.ok() && !absl::IsNotFound(status)) return status;
   ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, files_.CreateFile(path));
   ASHLAR_RETURN_IF_ERROR(file->Append(bytes));
-  ASHLAR_RETURN_IF_ERROR(file->Sync());
+  if (SiteIsOn(Site::kFileCatalogSync)) ASHLAR_RETURN_IF_ERROR(file->Sync());
   return file->Close();
 }
 
 absl::Status FileCatalog::Publish(const std::string& from, uint64_t generation) {
   ASHLAR_RETURN_IF_ERROR(files_.Rename(from, PathOf(NameOf(generation))));
-  const absl::Status status = files_.SyncDirectory(directory_);
+  absl::Status status;
+  if (SiteIsOn(Site::kFileCatalogDirectorySync)) status = files_.SyncDirectory(directory_);
   if (status.ok()) return status;
   // The name may be durable or not, so not even "no space" may be tried again.
   unknown_ = true;

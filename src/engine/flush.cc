@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "format/deaths.h"
 #include "format/document_codec.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
 #include "src/engine/file_names.h"
@@ -123,7 +124,9 @@ absl::Status Engine::CommitCatalog(format::CatalogValue* value,
                                    const std::vector<std::shared_ptr<LiveSegment>>& segments) {
   value->generation = committed_.generation + 1;
   value->last_sequence =
-      next_sequence_ - 1 + (options_.durability == Durability::kOff && !closing_ ? kUnjournaledReserve : 0);
+      next_sequence_ - 1 + (options_.durability == Durability::kOff && !closing_ && SiteIsOn(Site::kOpenReservesSequences)
+                                ? kUnjournaledReserve
+                                : 0);
   value->watermark = watermark_;
   value->segments.clear();
   format::DeathsFile deaths;
@@ -152,9 +155,9 @@ absl::Status Engine::CommitCatalog(format::CatalogValue* value,
       const std::string path = Path(DeathsFileName(value->deaths_number));
       ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, env_.files->CreateFile(path));
       absl::Status status = file->Append(format::EncodeDeaths(deaths));
-      if (status.ok()) status = file->Sync();
+      if (status.ok() && SiteIsOn(Site::kDeathsSync)) status = file->Sync();
       if (status.ok()) status = file->Close();
-      if (status.ok()) status = env_.files->SyncDirectory(directory_);
+      if (status.ok() && SiteIsOn(Site::kDeathsDirectorySync)) status = env_.files->SyncDirectory(directory_);
       if (!status.ok()) {
         env_.files->Remove(path).IgnoreError();  // else an orphan, removed when the store is opened next
         return status;
@@ -162,9 +165,11 @@ absl::Status Engine::CommitCatalog(format::CatalogValue* value,
     }
   }
   value->next_file_number = next_file_number_;
+  const uint64_t old_deaths = committed_.deaths_number;
+  if (!SiteIsOn(Site::kDeathsRemovedAfterCommit) && old_deaths != 0 && old_deaths != value->deaths_number)
+    RemoveFiles({DeathsFileName(old_deaths)});
   const absl::Status status = catalog_->Commit(*value);
   if (!status.ok()) return Fail(status, !absl::IsResourceExhausted(status));
-  const uint64_t old_deaths = committed_.deaths_number;
   committed_ = *value;
   deaths_changed_ = false;
   if (old_deaths != 0 && old_deaths != value->deaths_number) RemoveFiles({DeathsFileName(old_deaths)});
@@ -221,6 +226,7 @@ absl::Status Engine::PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segm
     value.durable_journal_number = journal_->synced().number;
     value.durable_journal_offset = journal_->synced().offset;
   }
+  if (!SiteIsOn(Site::kFlushDropsAfterCommit) && journal_ != nullptr) journal_->DropBelow(value.journal_number).IgnoreError();
   ASHLAR_RETURN_IF_ERROR(CommitCatalog(&value, segments));
   view_ = NewView(std::move(segments), std::make_shared<overlay::Overlay>(committed_.schema));
   cell_.overlay_documents = 0;

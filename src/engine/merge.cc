@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
 #include "src/segment/segment_builder.h"
@@ -89,6 +90,7 @@ absl::Status Engine::MergeRange(size_t first, size_t count) {
     merged.push_back(segment::FileName(all[i]->entry().number));
     if (all[i]->has_deaths()) deaths_changed_ = true;  // theirs are gone from the deaths file
   }
+  if (!SiteIsOn(Site::kMergeRemovesAfterCommit)) RemoveFiles(merged);
   format::CatalogValue value = committed_;
   if (absl::Status status = CommitCatalog(&value, segments); !status.ok()) {
     if (output->entry.documents > 0) RemoveUnpublished(output->entry);
@@ -107,7 +109,7 @@ absl::Status Engine::MergeDue() {
   while (true) {
     Range range = NextMerge(view_->segments, options_.merge_factor);
     if (range.count == 0) return absl::OkStatus();
-    if (cell_.overlay_documents > 0 || deaths_changed_) {
+    if ((cell_.overlay_documents > 0 || deaths_changed_) && SiteIsOn(Site::kMergeAfterFlush)) {
       ASHLAR_RETURN_IF_ERROR(FlushLocked());
       range = NextMerge(view_->segments, options_.merge_factor);
       if (range.count == 0) return absl::OkStatus();

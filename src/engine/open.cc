@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
 #include "src/engine/file_names.h"
@@ -24,7 +25,9 @@ bool MayHaveMoved(const absl::Status& status) {
 }
 
 absl::Status ValidateOptions(const Options& options) {
-  if (options.overlay_bytes_max < 64 * 1024) return InvalidArgument("overlay_bytes_max is below 64 KiB");
+  if (options.overlay_bytes_max < 4096) return InvalidArgument("overlay_bytes_max is below 4 KiB");
+  if (options.journal_file_bytes_min < 4096 || options.journal_file_bytes_min > uint64_t{64} << 20)
+    return InvalidArgument("journal_file_bytes_min must be 4 KiB to 64 MiB");
   if (options.batch_bytes_max == 0 || options.batch_bytes_max > uint64_t{1} << 30)
     return InvalidArgument("batch_bytes_max must be 1 to 1 GiB");
   if (options.merge_factor == 1) return InvalidArgument("merge_factor must be 0 or 2 and more");
@@ -64,7 +67,7 @@ absl::Status Engine::OpenFiles(const Schema* schema) {
   if (!*exists) {
     if (!options_.create_if_missing) return NotFound(absl::StrCat(directory_, ": no such directory"));
     ASHLAR_RETURN_IF_ERROR(env_.files->CreateDirectory(directory_));
-    ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(ParentOf(directory_)));
+    if (SiteIsOn(Site::kOpenParentSync)) ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(ParentOf(directory_)));
   }
   if (!options_.create_if_missing) {
     // Before the lock, which would leave a lock file in a directory that is not a store.
@@ -259,7 +262,7 @@ absl::Status Engine::Close() {
         absl::Status sealed = journal_->Sync();
         const journal::Position durable = journal_->synced();
         if (sealed.ok()) sealed = journal_->Seal();
-        if (sealed.ok()) PublishStatus(durable);
+        if (sealed.ok()) PublishStatus(SiteIsOn(Site::kStatusBeforeSeal) ? durable : journal_->synced());
         if (status.ok()) status = sealed;
       }
     }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "format/deaths.h"
 #include "format/frame.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
 #include "src/engine/file_names.h"
@@ -47,7 +48,8 @@ absl::Status Engine::LoadDeaths(const format::CatalogValue& value,
     path = Path(DeathsFileName(value.deaths_number));
     ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, env::ReadFile(*env_.files, path));
     ASHLAR_ASSIGN_OR_RETURN(deaths, format::DecodeDeaths(bytes, path));
-    if (deaths.file_id != value.deaths_file_id || deaths.store_id != value.store_id)
+    if (SiteIsOn(Site::kCheckDeathsIdentity) &&
+        (deaths.file_id != value.deaths_file_id || deaths.store_id != value.store_id))
       return DataLoss(path, "header", 24, "not the deaths file that the catalog names");
     if (deaths.generation > value.generation)
       return DataLoss(
@@ -143,7 +145,7 @@ absl::Status Engine::ReplayJournal(bool resume) {
   replay_durable_ = options.durable;
   replay_bytes_ = end->replayed_bytes;
   next_sequence_ = std::max({cell_.sequence, end->last_sequence, committed_.last_sequence}) + 1;
-  if (!end->sealed && end->file_count > 0) next_sequence_ += kUnsyncedSequencesMax;
+  if (!end->sealed && end->file_count > 0 && SiteIsOn(Site::kOpenSequenceJump)) next_sequence_ += kUnsyncedSequencesMax;
   if (end->torn_bytes > 0) Count("torn_bytes", end->torn_bytes);
   return absl::OkStatus();
 }
@@ -227,7 +229,7 @@ absl::Status Engine::RemoveOrphans() {
     if (kind == format::FileKind::kSegment) {
       const absl::StatusOr<uint64_t> generation =
           segment::PeekGeneration(env_, directory_, number, committed_.store_id);
-      if (generation.ok() && *generation > committed_.generation)
+      if (SiteIsOn(Site::kOpenOrphanGeneration) && generation.ok() && *generation > committed_.generation)
         return DataLoss(path, "footer", 0,
                         absl::StrCat("built on generation ", *generation, ", but the catalog is at ",
                                      committed_.generation, "; nothing was removed"));
@@ -236,7 +238,7 @@ absl::Status Engine::RemoveOrphans() {
   }
   next_file_number_ = std::max(next_file_number_, last_number + 1);
   if (!orphans.empty()) Count("orphans_removed", orphans.size());
-  RemoveFiles(orphans);
+  if (SiteIsOn(Site::kOpenRemovesOrphans)) RemoveFiles(orphans);
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/base/check.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
 #include "src/env/process.h"
@@ -58,7 +59,7 @@ absl::Status Engine::CheckWritable() const {
 
 absl::Status Engine::Fail(const absl::Status& status, bool outcome_unknown) {
   MutexLock lock(&state_mutex_);
-  if (outcome_unknown) {
+  if (outcome_unknown && SiteIsOn(Site::kWriteFailedSyncIsFinal)) {
     state_ = StoreState::kFailedSync;
     state_cause_ = std::string(status.message());
   } else if (absl::IsResourceExhausted(status) && state_ == StoreState::kHealthy) {
@@ -217,7 +218,7 @@ absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, cons
                                   bool sync) {
   // A seal says that no sequence beyond it was handed out. So the first group after one is synced in every mode: else
   // power loss could take acknowledged batches and leave the seal as the end, and their sequences would be given again.
-  if (journal_ == nullptr && replay_end_.sealed) sync = true;
+  if (journal_ == nullptr && replay_end_.sealed && SiteIsOn(Site::kWriteSyncAfterSeal)) sync = true;
   if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, false);
   std::vector<journal::Record> records;
   records.reserve(writes.size());
@@ -240,7 +241,7 @@ absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, cons
   }
   replay_bytes_ += bytes;
   if (oldest_unsynced_ns_ == 0) oldest_unsynced_ns_ = env_.clock->MonotonicNs();
-  if (sync) status = SyncJournal();
+  if (sync && SiteIsOn(Site::kWriteSync)) status = SyncJournal();
   {
     MutexLock lock(&state_mutex_);
     if (status.ok() && state_ == StoreState::kNoSpace) {
@@ -262,7 +263,7 @@ absl::Status Engine::SyncJournal() {
 }
 
 absl::Status Engine::SyncIfDue() {
-  if (!interval_asked_ || oldest_unsynced_ns_ == 0) return absl::OkStatus();
+  if (!interval_asked_ || oldest_unsynced_ns_ == 0 || !SiteIsOn(Site::kWriteIntervalSync)) return absl::OkStatus();
   const uint64_t age_ns = env_.clock->MonotonicNs() - oldest_unsynced_ns_;
   if (age_ns < uint64_t{options_.interval_ms} * 1000000) return absl::OkStatus();
   return SyncJournal();
@@ -271,7 +272,8 @@ absl::Status Engine::SyncIfDue() {
 absl::Status Engine::EnsureJournal() {
   if (journal_ != nullptr) return absl::OkStatus();
   const auto next_number = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextFileNumber(); };
-  const journal::WriterOptions options;
+  journal::WriterOptions options;
+  options.first_file_bytes = options_.journal_file_bytes_min;
   if (replay_end_.sealed) {
     ASHLAR_ASSIGN_OR_RETURN(
         journal_, journal::Writer::Continue(env_, directory_, JournalContext(), replay_end_, next_number, options));
@@ -333,7 +335,8 @@ void Engine::Show() {
     visible_watermark_ = watermark_;
     counters_["tokens_cut"] = tokens_cut_;
   }
-  PublishStatus(journal_ != nullptr ? journal_->synced() : replay_durable_);
+  if (journal_ == nullptr) return PublishStatus(replay_durable_);
+  PublishStatus(SiteIsOn(Site::kStatusDurable) ? journal_->synced() : journal_->end());
 }
 
 void Engine::PublishStatus(const journal::Position& durable) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/base/file_number.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/journal/file_scanner.h"
 #include "src/journal/journal.h"
@@ -89,6 +90,7 @@ absl::Status Replayer::Damage(FileScanner& scanner, std::string_view section, ui
 
 absl::Status Replayer::CheckDurableFileIsThere(const std::vector<uint64_t>& numbers) const {
   const Position& durable = options_.durable;
+  if (!SiteIsOn(Site::kCheckJournalMissing)) return absl::OkStatus();
   if (beside_writer() || durable.number < options_.first_number || durable.offset == 0) return absl::OkStatus();
   if (std::binary_search(numbers.begin(), numbers.end(), durable.number)) return absl::OkStatus();
   return Missing(durable.number);
@@ -114,10 +116,11 @@ absl::StatusOr<std::unique_ptr<FileScanner>> Replayer::OpenFile(uint64_t number)
 
 absl::Status Replayer::CheckHeader(const FileScanner& scanner, uint64_t number) const {
   const format::JournalHeader& header = scanner.header();
-  if (header.store_id != options_.store_id)
+  if (SiteIsOn(Site::kCheckJournalStore) && header.store_id != options_.store_id)
     return DataLoss(scanner.path(), kHeaderSection, 40, "belongs to another store");
-  if (header.number != number) return DataLoss(scanner.path(), kHeaderSection, 80, "has the number of another file");
-  if (header.generation > options_.catalog_generation) {
+  if (SiteIsOn(Site::kCheckJournalNumber) && header.number != number)
+    return DataLoss(scanner.path(), kHeaderSection, 80, "has the number of another file");
+  if (SiteIsOn(Site::kCheckJournalGeneration) && header.generation > options_.catalog_generation) {
     if (beside_writer()) return Overtaken(scanner.path());
     return DataLoss(scanner.path(), kHeaderSection, 128,
                     absl::StrCat("was made at catalog generation ", header.generation, ", but the catalog is at ",
@@ -187,7 +190,8 @@ absl::Status Replayer::Take(const ScannedRecord& scanned, FileScanner& scanner) 
 absl::Status Replayer::ReadRecords(FileScanner& scanner, uint64_t end) {
   while (state_.end.offset < end) {
     ASHLAR_ASSIGN_OR_RETURN(const std::optional<ScannedRecord> scanned, scanner.RecordAt(state_.end.offset, end));
-    if (!scanned.has_value() || scanned->header.record.chain != state_.chain) break;
+    if (!scanned.has_value()) break;
+    if (SiteIsOn(Site::kCheckRecordChain) && scanned->header.record.chain != state_.chain) break;
     ASHLAR_RETURN_IF_ERROR(Take(*scanned, scanner));
   }
   return absl::OkStatus();
@@ -197,15 +201,15 @@ absl::Status Replayer::ReadRecords(FileScanner& scanner, uint64_t end) {
 absl::Status Replayer::EndLastFile(FileScanner& scanner) {
   const uint64_t offset = state_.end.offset;
   const Position& durable = options_.durable;
-  if (scanner.header().synced_end > offset)
+  if (SiteIsOn(Site::kCheckTailHeader) && scanner.header().synced_end > offset)
     return Damage(scanner, kRecordSection, offset,
                   absl::StrCat("no valid record, but the file was made with records up to ",
                                scanner.header().synced_end));
-  if (durable.number == state_.end.number && durable.offset > offset)
+  if (SiteIsOn(Site::kCheckTailDurable) && durable.number == state_.end.number && durable.offset > offset)
     return Damage(scanner, kRecordSection, offset,
                   absl::StrCat("no valid record, but the file is known to have been synced to ", durable.offset));
   ASHLAR_ASSIGN_OR_RETURN(const TailEvidence tail, scanner.Tail(offset));
-  if (tail.durable_to > offset)
+  if (SiteIsOn(Site::kCheckTailRecord) && tail.durable_to > offset)
     return Damage(scanner, kRecordSection, offset,
                   absl::StrCat("no valid record, but a later one knows the file to be synced to ", tail.durable_to));
   state_.torn_bytes = tail.last_used_end - offset;
@@ -234,7 +238,8 @@ absl::StatusOr<ReplayEnd> Replayer::Run() {
     if (resumes() && i == 0 && state_.end.offset > link.previous_end) return Overtaken(scanner->path());
     // The next file was made only after this one was synced to the end that the next one states.
     ASHLAR_RETURN_IF_ERROR(ReadRecords(*scanner, link.previous_end));
-    if (state_.end.offset != link.previous_end || state_.chain != link.previous_chain)
+    if (SiteIsOn(Site::kCheckJournalLink) &&
+        (state_.end.offset != link.previous_end || state_.chain != link.previous_chain))
       return Damage(*scanner, kRecordSection, state_.end.offset,
                     absl::StrCat("no valid record, but the next file goes on from ", link.previous_end));
     scanner = std::move(next);

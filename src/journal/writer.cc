@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "format/journal_record.h"
 #include "src/base/check.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/journal/file_scanner.h"
 #include "src/journal/journal.h"
@@ -124,7 +125,7 @@ absl::Status FileWriter::CheckUsable() const {
 }
 
 absl::Status FileWriter::Break(absl::Status cause) {
-  broken_ = true;
+  broken_ = SiteIsOn(Site::kWriteFailedSyncIsFinal);
   return cause;
 }
 
@@ -135,6 +136,7 @@ absl::Status FileWriter::SyncFile(env::WritableFile& file) {
 }
 
 absl::Status FileWriter::SyncDirectory() {
+  if (!SiteIsOn(Site::kJournalDirectorySync)) return absl::OkStatus();
   const absl::Status status = files_.SyncDirectory(directory_);
   return status.ok() ? status : Break(status);
 }
@@ -162,6 +164,7 @@ absl::StatusOr<FileWriter::Tail> FileWriter::FindTail(const ReplayEnd& previous)
       FileScanner::Open(files_, PathOf(FileName(previous.end.number)));
   if (absl::IsNotFound(scanner.status())) return tail;  // dropped: the catalog's floor is beyond it
   ASHLAR_RETURN_IF_ERROR(scanner.status());
+  if (!SiteIsOn(Site::kJournalCopyTail)) return tail;
   tail.scanner = *std::move(scanner);
   tail.from = tail.scanner->first_offset();
   tail.chain = tail.scanner->header().previous_chain;
@@ -221,8 +224,8 @@ absl::Status FileWriter::RewriteSeal(const ReplayEnd& previous) {
   const uint64_t at = previous.end.offset - kSealBytes;
   ByteBuffer seal(kSealBytes);
   ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*in, path, "journal record", at, seal));
-  ASHLAR_RETURN_IF_ERROR(file_->WriteAt(at, seal));
-  return SyncFile(*file_);
+  if (SiteIsOn(Site::kJournalSealRewrite)) ASHLAR_RETURN_IF_ERROR(file_->WriteAt(at, seal));
+  return SiteIsOn(Site::kJournalSealRewriteSync) ? SyncFile(*file_) : absl::OkStatus();
 }
 
 absl::Status FileWriter::Resume(const ReplayEnd& previous) {
@@ -265,7 +268,7 @@ ByteBuffer FileWriter::EncodeGroup(std::span<const Record> records, uint64_t* ch
     record.operation_count = in.operation_count;
     record.schema_number = in.schema_number;
     record.watermark = in.watermark;
-    record.durable_to = synced_;
+    record.durable_to = SiteIsOn(Site::kJournalDurableTo) ? synced_ : end_;
     record.chain = *chain;
     *chain = format::AppendRecord(record, in.operations, {salt_, number_, end_ + bytes.size()}, &bytes);
   }
@@ -279,7 +282,7 @@ absl::Status FileWriter::Append(std::span<const Record> records) {
   uint64_t group_bytes = 0;
   for (const Record& record : records) group_bytes += format::RecordBytes(record.operations.size());
   if (end_ > capacity_ || capacity_ - end_ < group_bytes + kSealBytes) {
-    if (synced_ != end_) ASHLAR_RETURN_IF_ERROR(Sync());
+    if (SiteIsOn(Site::kJournalSyncBeforeNextFile)) ASHLAR_RETURN_IF_ERROR(Sync());
     ASHLAR_RETURN_IF_ERROR(StartFile(group_bytes, NoTail()));
   }
   uint64_t chain = 0;
@@ -309,12 +312,13 @@ absl::Status FileWriter::VoidGroup(const absl::Status& cause) {
   const uint64_t chain = format::AppendRecord(marker, {}, {salt_, number_, end_}, &bytes);
   seal_is_last_ = false;
   ++counters_.writes;
-  if (const absl::Status status = file_->WriteAt(end_, bytes); !status.ok()) {
+  absl::Status undone;
+  if (SiteIsOn(Site::kJournalVoid)) undone = file_->WriteAt(end_, bytes);
+  if (undone.ok() && SiteIsOn(Site::kJournalVoidSync)) undone = SyncFile(*file_);
+  if (!undone.ok()) {
     broken_ = true;
     return Annotate(cause, "journal write failed and could not be undone");
   }
-  if (const absl::Status status = SyncFile(*file_); !status.ok())
-    return Annotate(cause, "journal write failed and could not be undone");
   end_ += bytes.size();
   synced_ = end_;
   chain_ = chain;
@@ -324,13 +328,14 @@ absl::Status FileWriter::VoidGroup(const absl::Status& cause) {
 absl::Status FileWriter::Sync() {
   ASHLAR_RETURN_IF_ERROR(CheckUsable());
   if (synced_ == end_) return absl::OkStatus();
-  ASHLAR_RETURN_IF_ERROR(SyncFile(*file_));
+  if (SiteIsOn(Site::kJournalSync)) ASHLAR_RETURN_IF_ERROR(SyncFile(*file_));
   synced_ = end_;
   return absl::OkStatus();
 }
 
 absl::Status FileWriter::Seal() {
-  ASHLAR_RETURN_IF_ERROR(Sync());  // the seal says that everything before it is durable
+  // The seal says that everything before it is durable.
+  if (SiteIsOn(Site::kJournalSyncBeforeSeal)) ASHLAR_RETURN_IF_ERROR(Sync());
   RemoveQuietly(PathOf(kSpareFileName));  // a closed store keeps no empty file
   sealed_ = seal_is_last_;
   if (sealed_) return file_->Close();
@@ -346,7 +351,7 @@ absl::Status FileWriter::Seal() {
   // Opening looks through all that follows the seal (64 MiB: 30 ms), so only a small file's worth stays.
   const uint64_t keep = end_ + bytes.size() + options_.first_file_bytes;
   if (capacity_ > keep && file_->Truncate(keep).ok()) capacity_ = sizes_[number_] = keep;
-  ASHLAR_RETURN_IF_ERROR(SyncFile(*file_));
+  if (SiteIsOn(Site::kJournalSealSync)) ASHLAR_RETURN_IF_ERROR(SyncFile(*file_));
   counters_.bytes += bytes.size();
   end_ += bytes.size();
   synced_ = end_;
@@ -438,6 +443,7 @@ absl::Status FileWriter::FillBlank(const Tail& tail, format::JournalHeader* head
   ASHLAR_RETURN_IF_ERROR(CopyTail(tail, *header, file, &end, chain));
   header->synced_end = end;
   ASHLAR_RETURN_IF_ERROR(file.WriteAt(0, format::EncodeJournalHeader(*header)));
+  if (!SiteIsOn(Site::kJournalNewFileSync)) return absl::OkStatus();
   ++counters_.syncs;
   const absl::Status status = file.Sync();
   // No room for a file that nobody needs yet is no harm done; any other failed sync is final.
@@ -456,6 +462,10 @@ absl::Status FileWriter::StartFile(uint64_t group_bytes, const Tail& tail) {
                                                  std::max(options_.first_file_bytes, needed)));
   header.recycled = blank.recycled;
   uint64_t chain = tail.chain;
+  if (!SiteIsOn(Site::kJournalNameAfterSync)) {
+    ASHLAR_RETURN_IF_ERROR(files_.Rename(blank.path, PathOf(FileName(number))));
+    blank.path = PathOf(FileName(number));
+  }
   const absl::Status status = FillBlank(tail, &header, *blank.file, &chain);
   if (!status.ok()) {
     blank.file.reset();
@@ -481,7 +491,7 @@ absl::Status FileWriter::StartFile(uint64_t group_bytes, const Tail& tail) {
 }
 
 absl::Status FileWriter::Rotate(const FileContext& context) {
-  ASHLAR_RETURN_IF_ERROR(Sync());
+  if (SiteIsOn(Site::kJournalSyncBeforeRotation)) ASHLAR_RETURN_IF_ERROR(Sync());
   FileContext before = std::exchange(context_, context);
   absl::Status status = StartFile(0, NoTail());
   if (!status.ok()) context_ = std::move(before);

@@ -10,6 +10,7 @@
 #include "format/frame.h"
 #include "format/page_checksums.h"
 #include "src/base/checksum.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 
 namespace ashlar::segment {
@@ -60,15 +61,16 @@ absl::StatusOr<std::unique_ptr<SegmentFile>> SegmentFile::Open(env::Env env, con
   ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*file, path, "header", 0, bytes));
   ASHLAR_ASSIGN_OR_RETURN(const format::FileHeader header,
                           format::DecodeFileHeader(bytes, format::FileKind::kSegment, path, store_id));
-  if (header.file_id != entry.file_id) return DataLoss(path, "header", 24, "not the file that the catalog names");
-  if (f->size_ != entry.file_bytes)
+  if (SiteIsOn(Site::kCheckSegmentIdentity) && header.file_id != entry.file_id)
+    return DataLoss(path, "header", 24, "not the file that the catalog names");
+  if (SiteIsOn(Site::kCheckSegmentSize) && f->size_ != entry.file_bytes)
     return DataLoss(path, "footer", f->size_,
                     absl::StrCat("the file has ", f->size_, " bytes, the catalog says ", entry.file_bytes));
   if (f->size_ < format::kFileHeaderBytes + format::kSegmentFooterBytes)
     return DataLoss(path, "footer", 0, "the file is too short for a segment");
   ASHLAR_RETURN_IF_ERROR(f->Load(*file, mode));
   ASHLAR_RETURN_IF_ERROR(f->ReadTail(header.file_id));
-  if (f->footer_.generation > catalog_generation)
+  if (SiteIsOn(Site::kCheckSegmentGeneration) && f->footer_.generation > catalog_generation)
     return DataLoss(path, "footer", f->size_ - format::kSegmentFooterBytes + 40,
                     absl::StrCat("built on catalog generation ", f->footer_.generation, ", newer than the catalog's ",
                                  catalog_generation));
@@ -102,7 +104,7 @@ absl::Status SegmentFile::ReadTail(const format::FileId& header_id) {
                                            size_, path_));
   ASHLAR_RETURN_IF_ERROR(Populate(footer_.root_offset, footer_offset - footer_.root_offset, "section table"));
   const ByteSpan roots(data_ + footer_.root_offset, uint64_t{footer_.root_count} * 8);
-  if (Checksum(roots, PlaceSeed(header_id, footer_.root_offset)) != footer_.root_checksum)
+  if (SiteIsOn(Site::kCheckSegmentRoots) && Checksum(roots, PlaceSeed(header_id, footer_.root_offset)) != footer_.root_checksum)
     return DataLoss(path_, kChecksumSection, footer_.root_offset, "checksum mismatch of the roots");
   for (size_t i = 0; i < footer_.root_count; ++i) roots_.push_back(LoadU64(roots.data() + i * 8));
   ASHLAR_ASSIGN_OR_RETURN(
@@ -119,7 +121,8 @@ absl::Status SegmentFile::ReadTail(const format::FileId& header_id) {
 absl::Status SegmentFile::CheckZeros(uint64_t from, uint64_t to) const {
   ASHLAR_RETURN_IF_ERROR(Populate(from, to - from, kChecksumSection));
   for (uint64_t at = from; at < to; ++at)
-    if (data_[at] != std::byte{0}) return DataLoss(path_, kChecksumSection, at, "padding is not zero");
+    if (SiteIsOn(Site::kCheckSegmentPadding) && data_[at] != std::byte{0})
+      return DataLoss(path_, kChecksumSection, at, "padding is not zero");
   return absl::OkStatus();
 }
 
@@ -140,7 +143,8 @@ absl::Status SegmentFile::VerifyTablePage(uint64_t table_page) const {
   const uint64_t offset = table_offset_ + table_page * kPageBytes;
   const uint64_t length = std::min<uint64_t>(kPageBytes, table_offset_ + page_count_ * 8 - offset);
   ASHLAR_RETURN_IF_ERROR(Populate(offset, length, kChecksumSection));
-  if (format::PageChecksum(footer_.file_id, offset, ByteSpan(data_ + offset, length)) != roots_[table_page])
+  if (SiteIsOn(Site::kCheckSegmentSums) &&
+      format::PageChecksum(footer_.file_id, offset, ByteSpan(data_ + offset, length)) != roots_[table_page])
     return DataLoss(path_, kChecksumSection, offset, "checksum mismatch");
   word.fetch_or(bit, std::memory_order_release);
   return absl::OkStatus();
@@ -151,7 +155,8 @@ absl::Status SegmentFile::HashPage(uint64_t page, std::string_view section) cons
   const uint64_t offset = page * kPageBytes;
   const uint64_t length = std::min<uint64_t>(kPageBytes, footer_.data_end - offset);
   const uint64_t sum = format::PageChecksum(footer_.file_id, offset, ByteSpan(data_ + offset, length));
-  if (sum != LoadU64(data_ + table_offset_ + page * 8)) return DataLoss(path_, section, offset, "checksum mismatch");
+  if (SiteIsOn(Site::kCheckSegmentPage) && sum != LoadU64(data_ + table_offset_ + page * 8))
+    return DataLoss(path_, section, offset, "checksum mismatch");
   return absl::OkStatus();
 }
 

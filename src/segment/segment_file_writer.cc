@@ -7,6 +7,7 @@
 #include "format/frame.h"
 #include "src/base/check.h"
 #include "src/base/checksum.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 
 namespace ashlar::segment {
@@ -129,9 +130,9 @@ absl::Status SegmentFileWriter::WriteTail(uint64_t generation) {
 absl::StatusOr<uint64_t> SegmentFileWriter::Finish(uint64_t generation) {
   ASHLAR_CHECK(!finished_);
   ASHLAR_RETURN_IF_ERROR(WriteTail(generation));
-  ASHLAR_RETURN_IF_ERROR(file_->Sync());
+  if (SiteIsOn(Site::kSegmentSync)) ASHLAR_RETURN_IF_ERROR(file_->Sync());
   ASHLAR_RETURN_IF_ERROR(file_->Close());
-  ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(directory_));
+  if (SiteIsOn(Site::kSegmentDirectorySync)) ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(directory_));
   finished_ = true;
   return written_;
 }
