@@ -95,8 +95,10 @@ struct Stats {
   OpenMode open_mode = OpenMode::kMapped;
   StoreState state = StoreState::kHealthy;
   std::string state_cause;     // the error that led there; empty when healthy
-  int64_t state_since_ms = 0;  // wall clock, Unix time; 0 when healthy
+  int64_t state_since_ms = 0;  // wall clock, Unix time; of a healthy store: since the opening or the end of the last trouble
   std::string state_remedy;    // how to leave the state; empty when healthy
+  std::string last_failure;    // of a write, flush, merge or sync, also of those that were done unasked; kept after recovery
+  int64_t last_failure_ms = 0;
   std::string analyzer_identity;         // of the store
   std::string analyzer_identity_build;   // of this build; another one: see docs/architecture.md, "Analyzer identity"
   std::map<std::string, uint64_t> counters;  // "flushes", "merges", "journal_syncs", "tokens_cut", ...

@@ -34,6 +34,7 @@
 #include "src/base/mutex.h"
 #include "src/catalog/catalog.h"
 #include "src/engine/analyzer_pool.h"
+#include "src/engine/failure_state.h"
 #include "src/engine/view.h"
 #include "src/env/env.h"
 #include "src/journal/journal.h"
@@ -205,6 +206,7 @@ class Engine {
   void RemoveFiles(const std::vector<std::string>& names) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
 
   // --- merge.cc ---
+  absl::Status CheckRoomForMerge(size_t first, size_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status MergeRange(size_t first, size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status MergeDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
 
@@ -219,6 +221,8 @@ class Engine {
   const std::shared_ptr<SnapshotList> snapshots_ = std::make_shared<SnapshotList>();
   ViewBox box_;
   mutable AnalyzerPool analyzers_;
+
+  FailureState failure_state_;
 
   mutable Mutex writer_mutex_;
   std::unique_ptr<env::FileLock> lock_ ABSL_GUARDED_BY(writer_mutex_);
@@ -254,10 +258,8 @@ class Engine {
   ConditionVariable queue_moved_;  // somebody was done, and somebody else may lead
   std::deque<PendingWrite*> queue_ ABSL_GUARDED_BY(queue_mutex_);
 
-  // State and counters, readable without the writer's lock.
+  // Counters, readable without the writer's lock.
   mutable Mutex state_mutex_;
-  StoreState state_ ABSL_GUARDED_BY(state_mutex_) = StoreState::kHealthy;
-  std::string state_cause_ ABSL_GUARDED_BY(state_mutex_);
   std::map<std::string, uint64_t> counters_ ABSL_GUARDED_BY(state_mutex_);
   Stats journal_stats_ ABSL_GUARDED_BY(state_mutex_);  // only its journal members are kept up
   std::optional<uint64_t> visible_watermark_ ABSL_GUARDED_BY(state_mutex_);

@@ -170,6 +170,7 @@ absl::Status Engine::CommitCatalog(format::CatalogValue* value,
     RemoveFiles({DeathsFileName(old_deaths)});
   const absl::Status status = catalog_->Commit(*value);
   if (!status.ok()) return Fail(status, !absl::IsResourceExhausted(status));
+  failure_state_.Succeeded(env_.clock->WallMs());
   committed_ = *value;
   deaths_changed_ = false;
   if (old_deaths != 0 && old_deaths != value->deaths_number) RemoveFiles({DeathsFileName(old_deaths)});
@@ -205,10 +206,7 @@ absl::Status Engine::FlushLocked() {
 
 // A segment file whose publication failed. If the outcome is unknown the catalog may name it, so it stays.
 void Engine::RemoveUnpublished(const format::SegmentEntry& entry) {
-  {
-    MutexLock lock(&state_mutex_);
-    if (state_ == StoreState::kFailedSync) return;
-  }
+  if (failure_state_.state() == StoreState::kFailedSync) return;
   RemoveFiles({segment::FileName(entry.number)});
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "src/base/site.h"
 #include "src/base/status.h"
@@ -50,7 +51,22 @@ Range NextMerge(const std::vector<std::shared_ptr<LiveSegment>>& segments, uint3
 
 }  // namespace
 
+// Refuses before a byte is written what would fill the disk and then fail: the output has about the inputs' live share.
+absl::Status Engine::CheckRoomForMerge(size_t first, size_t count) const {
+  uint64_t bytes = 0;
+  for (size_t i = first; i < first + count; ++i) {
+    const LiveSegment& live = *view_->segments[i];
+    const double share = 1 - static_cast<double>(live.death_count()) / std::max(1u, live.document_count());
+    bytes += static_cast<uint64_t>(static_cast<double>(live.entry().file_bytes) * share);
+  }
+  ASHLAR_ASSIGN_OR_RETURN(const uint64_t available, env_.files->AvailableBytes(directory_));
+  if (bytes <= available) return absl::OkStatus();
+  return ResourceExhausted(absl::StrCat(directory_, ": a merge of ", count, " segments needs about ", bytes,
+                                        " bytes, and ", available, " are left"));
+}
+
 absl::Status Engine::MergeRange(size_t first, size_t count) {
+  if (absl::Status status = CheckRoomForMerge(first, count); !status.ok()) return Fail(status, false);
   const std::vector<std::shared_ptr<LiveSegment>>& all = view_->segments;
   segment::SegmentSpec spec;
   spec.number = NextFileNumber();

@@ -42,7 +42,8 @@ Engine::Engine(env::Env env, std::shared_ptr<env::MemoryEnv> memory, std::string
       memory_(std::move(memory)),
       directory_(std::move(directory)),
       options_(options),
-      fork_generation_(env::ForkGeneration()) {}
+      fork_generation_(env::ForkGeneration()),
+      failure_state_(env.clock->WallMs()) {}
 
 Engine::~Engine() { Close().IgnoreError(); }
 
@@ -242,12 +243,7 @@ absl::Status Engine::Close() {
   if (closed_) return absl::OkStatus();
   absl::Status status;
   if (!options_.read_only) {
-    bool failed_sync;
-    {
-      MutexLock state_lock(&state_mutex_);
-      failed_sync = state_ == StoreState::kFailedSync;
-    }
-    if (!failed_sync) {
+    if (failure_state_.state() != StoreState::kFailedSync) {
       closing_ = true;
       if (options_.durability == Durability::kOff) {
         status = FlushLocked();
@@ -272,9 +268,7 @@ absl::Status Engine::Close() {
   status_page_.reset();
   catalog_.reset();
   lock_.reset();
-  MutexLock state_lock(&state_mutex_);
-  state_ = StoreState::kClosed;
-  state_cause_.clear();
+  failure_state_.Close(env_.clock->WallMs());
   return status;
 }
 

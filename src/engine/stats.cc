@@ -9,26 +9,6 @@
 #include "src/query/prepare.h"
 #include "src/text/analyzer.h"
 
-namespace ashlar {
-
-std::string_view StoreStateName(StoreState state) {
-  switch (state) {
-    case StoreState::kHealthy:
-      return "healthy";
-    case StoreState::kNoSpace:
-      return "no_space";
-    case StoreState::kFailedSync:
-      return "failed_sync";
-    case StoreState::kClosed:
-      return "closed";
-    case StoreState::kDamaged:
-      return "damaged";
-  }
-  return "unknown";
-}
-
-}  // namespace ashlar
-
 namespace ashlar::engine {
 
 std::shared_ptr<const SnapshotState> Engine::TakeSnapshot() const {
@@ -70,12 +50,11 @@ Stats Engine::GetStats() const {
   {
     MutexLock lock(&state_mutex_);
     stats = journal_stats_;
-    stats.state = state_;
-    stats.state_cause = state_cause_;
     stats.counters = counters_;
     stats.analyzer_identity = analyzer_identity_;
     stats.watermark = visible_watermark_;
   }
+  failure_state_.Report(&stats);
   stats.analyzer_identity_build = text::AnalyzerIdentity();
   stats.documents = cell->live_documents;
   uint64_t total = cell->overlay_documents;

@@ -50,23 +50,11 @@ absl::Status Engine::CheckFork() const {
 absl::Status Engine::CheckWritable() const {
   if (closed_) return FailedPrecondition("the store is closed");
   if (options_.read_only) return FailedPrecondition("the store is open read-only");
-  MutexLock lock(&state_mutex_);
-  if (state_ == StoreState::kFailedSync)
-    return FailedPrecondition(
-        absl::StrCat("a sync failed, so nothing more is acknowledged until the store is reopened: ", state_cause_));
-  return absl::OkStatus();
+  return failure_state_.CheckWritable();
 }
 
 absl::Status Engine::Fail(const absl::Status& status, bool outcome_unknown) {
-  MutexLock lock(&state_mutex_);
-  if (outcome_unknown && SiteIsOn(Site::kWriteFailedSyncIsFinal)) {
-    state_ = StoreState::kFailedSync;
-    state_cause_ = std::string(status.message());
-  } else if (absl::IsResourceExhausted(status) && state_ == StoreState::kHealthy) {
-    state_ = StoreState::kNoSpace;
-    state_cause_ = std::string(status.message());
-  }
-  ++counters_["failures"];
+  failure_state_.Failed(status, outcome_unknown, env_.clock->WallMs());
   return status;
 }
 
@@ -242,13 +230,7 @@ absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, cons
   replay_bytes_ += bytes;
   if (oldest_unsynced_ns_ == 0) oldest_unsynced_ns_ = env_.clock->MonotonicNs();
   if (sync && SiteIsOn(Site::kWriteSync)) status = SyncJournal();
-  {
-    MutexLock lock(&state_mutex_);
-    if (status.ok() && state_ == StoreState::kNoSpace) {
-      state_ = StoreState::kHealthy;
-      state_cause_.clear();
-    }
-  }
+  if (status.ok()) failure_state_.Succeeded(env_.clock->WallMs());
   NoteJournal();
   return status;
 }

@@ -97,6 +97,8 @@ class FileSystem {
   virtual absl::Status Remove(const std::string& path) = 0;
   virtual absl::StatusOr<uint64_t> FileSize(const std::string& path) = 0;
   virtual absl::StatusOr<bool> Exists(const std::string& path) = 0;
+  // Room for more bytes where `path` is, as far as is known; UINT64_MAX if no limit is.
+  virtual absl::StatusOr<uint64_t> AvailableBytes(const std::string& path) = 0;
   struct DirectoryEntry {
     std::string name;
     bool is_file = true;

@@ -301,6 +301,12 @@ class MemoryFileSystem : public FileSystem {
     return name.empty() || names_.count(name) != 0;
   }
 
+  absl::StatusOr<uint64_t> AvailableBytes(const std::string& path) override {
+    ASHLAR_ASSIGN_OR_RETURN(const bool exists, Exists(path));
+    if (!exists) return EnvError(ENOENT, "statvfs", path);
+    return UINT64_MAX;
+  }
+
   absl::StatusOr<std::vector<DirectoryEntry>> List(const std::string& directory) override;
   absl::Status CreateDirectory(const std::string& path) override;
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -327,6 +328,13 @@ class PosixFileSystem : public FileSystem {
     if (::stat(path.c_str(), &info) == 0) return true;
     if (errno == ENOENT || errno == ENOTDIR) return false;
     return EnvError(errno, "stat", path);
+  }
+
+  absl::StatusOr<uint64_t> AvailableBytes(const std::string& path) override {
+    ASHLAR_RETURN_IF_ERROR(CheckPath(path));
+    struct statvfs info {};
+    if (::statvfs(path.c_str(), &info) != 0) return EnvError(errno, "statvfs", path);
+    return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
   }
 
   absl::StatusOr<std::vector<DirectoryEntry>> List(const std::string& directory) override;

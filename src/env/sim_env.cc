@@ -567,6 +567,16 @@ class SimFiles : public FileSystem {
     ASHLAR_RETURN_IF_ERROR(LookLocked(SimOp::kStat, path));
     return sim::Lookup(core_->image_, SplitPath(path)) != nullptr;
   }
+  absl::StatusOr<uint64_t> AvailableBytes(const std::string& path) override {
+    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    ASHLAR_RETURN_IF_ERROR(LookLocked(SimOp::kStat, path));
+    if (sim::Lookup(core_->image_, SplitPath(path)) == nullptr) {
+      return EnvError(ENOENT, "statvfs", path);
+    }
+    if (core_->capacity_ == UINT64_MAX) return UINT64_MAX;
+    const uint64_t used = sim::UsedBytes(core_->image_);
+    return core_->capacity_ > used ? core_->capacity_ - used : 0;
+  }
   absl::StatusOr<std::vector<DirectoryEntry>> List(const std::string& directory) override;
   absl::Status CreateDirectory(const std::string& path) override;
   absl::Status SyncDirectory(const std::string& path) override;

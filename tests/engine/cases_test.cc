@@ -68,14 +68,22 @@ TEST(CaseC01, DiskFullInACommitThenSpaceIsFreed) {
     const absl::StatusOr<WriteResult> refused = store->Write(big);
     EXPECT_CODE(refused, kResourceExhausted);
     EXPECT_EQ(store->GetStats().state, StoreState::kNoSpace);
-    EXPECT_FALSE(store->GetStats().state_cause.empty());
+    const Stats stats = store->GetStats();
+    EXPECT_NE(stats.state_cause.find("No space left"), std::string::npos) << stats.state_cause;
+    EXPECT_FALSE(stats.state_remedy.empty());
+    EXPECT_GT(stats.state_since_ms, 0);
     EXPECT_EQ(CountOf(*store, "lost"), 0u);
     EXPECT_EQ(CountOf(*store, "before"), 20u);
+    disk.AdvanceClock(5'000'000);  // 5 ms
     disk.SetCapacity(UINT64_MAX);
     WriteBatch batch;
     for (int i = 0; i < 100; ++i) batch.Put(Doc("b" + std::to_string(i), "after"));
     ASSERT_OK(store->Write(batch)) << "room again, in the same process";
-    EXPECT_EQ(store->GetStats().state, StoreState::kHealthy);
+    const Stats healed = store->GetStats();
+    EXPECT_EQ(healed.state, StoreState::kHealthy);
+    EXPECT_TRUE(healed.state_cause.empty() && healed.state_remedy.empty());
+    EXPECT_GT(healed.state_since_ms, stats.state_since_ms) << "the end of the trouble can be read, too";
+    EXPECT_EQ(healed.last_failure, stats.state_cause);
     ASSERT_OK(store->Close());
     ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> again, OpenOn(disk.NewProcess(), "/s", Options(), nullptr));
     EXPECT_EQ(again->TakeSnapshot().document_count(), 120u);
@@ -122,6 +130,7 @@ TEST(CaseC03, AMergeMeetsAFullDisk) {
   disk.SetCapacity(disk.used_bytes() + 8000);
   EXPECT_CODE(store->Merge(), kResourceExhausted);
   EXPECT_EQ(disk.FileNames(), before) << "partial output is gone without a reopening";
+  EXPECT_EQ(store->GetStats().state, StoreState::kNoSpace);
   EXPECT_EQ(CountOf(*store, "segment"), 800u);
   for (int i = 0; i < 10; ++i) ASSERT_OK(store->Put(Doc("small" + std::to_string(i), "segment")));
   EXPECT_EQ(CountOf(*store, "segment"), 810u);
@@ -146,7 +155,10 @@ TEST(CaseC05, AFailedSyncIsFinal) {
   disk.AddFault(fault);
   EXPECT_FALSE(store->Put(Doc("b", "second")).ok());
   EXPECT_EQ(store->GetStats().state, StoreState::kFailedSync);
-  EXPECT_CODE(store->Put(Doc("c", "third")), kFailedPrecondition);
+  EXPECT_NE(store->GetStats().state_remedy.find("open it again"), std::string::npos);
+  const absl::Status third = store->Put(Doc("c", "third")).status();
+  EXPECT_CODE(third, kFailedPrecondition);
+  EXPECT_NE(third.message().find(store->GetStats().state_cause), absl::string_view::npos) << third;
   EXPECT_CODE(store->Flush(), kFailedPrecondition);
   EXPECT_CODE(store->Sync(), kFailedPrecondition);
   EXPECT_EQ(CountOf(*store, "first second third"), 1u) << "reads go on, and show what was acknowledged";

@@ -56,6 +56,7 @@ class FaultyFiles : public env::FileSystem {
   absl::Status Remove(const std::string& path) override { return base_.Remove(path); }
   absl::StatusOr<uint64_t> FileSize(const std::string& path) override { return base_.FileSize(path); }
   absl::StatusOr<bool> Exists(const std::string& path) override { return base_.Exists(path); }
+  absl::StatusOr<uint64_t> AvailableBytes(const std::string& path) override { return base_.AvailableBytes(path); }
   absl::StatusOr<std::vector<DirectoryEntry>> List(const std::string& directory) override {
     return base_.List(directory);
   }

@@ -39,6 +39,10 @@ std::string StatJson(const Stats& stats) {
   json["overlay"] = {{"documents", stats.overlay_documents}, {"bytes", stats.overlay_bytes}};
   json["open_mode"] = std::string(OpenModeName(stats.open_mode));
   json["state"] = std::string(StoreStateName(stats.state));
+  json["state_cause"] = stats.state_cause;
+  json["state_since_ms"] = stats.state_since_ms;
+  json["state_remedy"] = stats.state_remedy;
+  json["last_failure"] = stats.last_failure;
   json["counters"] = stats.counters;
   if (stats.analyzer_identity != stats.analyzer_identity_build) {
     json["analyzer_mismatch"] = {{"store", stats.analyzer_identity}, {"build", stats.analyzer_identity_build}};
@@ -65,6 +69,7 @@ std::string StatText(const Stats& stats) {
   absl::StrAppend(&text, "open mode  ", ToAbsl(OpenModeName(stats.open_mode)), "\n");
   absl::StrAppend(&text, "state      ", ToAbsl(StoreStateName(stats.state)), stats.state_cause.empty() ? "" : ": ",
                   stats.state_cause, "\n");
+  if (!stats.state_remedy.empty()) absl::StrAppend(&text, "remedy     ", stats.state_remedy, "\n");
   absl::StrAppend(&text, "analyzer   ", stats.analyzer_identity, "\n");
   if (stats.analyzer_identity != stats.analyzer_identity_build) {
     absl::StrAppend(&text, "           this build analyses as ", stats.analyzer_identity_build,
