@@ -207,7 +207,7 @@ for command in "stat plain" "search plain x" "add plain empty.jsonl" "check plai
 done
 for directory in nowhere plain; do
   exits "check --json of no store" 1 "$ashlar" check $directory --json
-  json "its one finding" 'j["ok"] is False and len(j["findings"]) == 1 and "'$directory'" in j["findings"][0]'
+  json "its one finding" 'j["ok"] is False and len(j["findings"]) == 1 and "'$directory'" in j["findings"][0]["message"]'
 done
 [ "$(ls plain)" = file ]
 result "nothing was made in it" $?
