@@ -79,6 +79,17 @@ struct SegmentStats {
   std::string analyzer_identity;          // what made its terms; several, joined by "; ", if merged from several
 };
 
+// What the opening found and did.
+struct RecoveryReport {
+  uint64_t batches_replayed = 0;  // from the journal
+  uint64_t bytes_replayed = 0;
+  // A torn tail: what a crash left half written behind the last whole batch. Nothing of it had been acknowledged as durable.
+  std::string torn_file;  // empty if there was none
+  uint64_t torn_offset = 0;
+  uint64_t torn_bytes = 0;
+  uint64_t orphans_removed = 0;  // files of this store that nothing names: left by a flush or merge that did not finish
+};
+
 struct Stats {
   uint64_t documents = 0;  // live
   uint64_t deleted = 0;    // dead, still in segments or overlay
@@ -97,6 +108,7 @@ struct Stats {
   std::string state_cause;     // the error that led there; empty when healthy
   int64_t state_since_ms = 0;  // wall clock, Unix time; of a healthy store: since the opening or the end of the last trouble
   std::string state_remedy;    // how to leave the state; empty when healthy
+  RecoveryReport recovery;     // read-only stores: of the last reading of the journal
   std::string last_failure;    // of a write, flush, merge or sync, also of those that were done unasked; kept after recovery
   int64_t last_failure_ms = 0;
   std::string analyzer_identity;         // of the store

@@ -260,6 +260,7 @@ class Engine {
 
   // Counters, readable without the writer's lock.
   mutable Mutex state_mutex_;
+  RecoveryReport recovery_ ABSL_GUARDED_BY(state_mutex_);
   std::map<std::string, uint64_t> counters_ ABSL_GUARDED_BY(state_mutex_);
   Stats journal_stats_ ABSL_GUARDED_BY(state_mutex_);  // only its journal members are kept up
   std::optional<uint64_t> visible_watermark_ ABSL_GUARDED_BY(state_mutex_);

@@ -127,6 +127,10 @@ absl::Status Engine::ReplayJournal(bool resume) {
   } else if (status.has_value() && status->durable.number >= options.first_number) {
     options.durable = std::max(options.durable, status->durable);
   }
+  {
+    MutexLock lock(&state_mutex_);
+    recovery_.batches_replayed = 0;
+  }
   ASHLAR_ASSIGN_OR_RETURN(AnalyzerPool::Loan analyzer, analyzers_.Borrow());
   replay_analyzer_ = &*analyzer;
   std::vector<journal::FileContext> headers;
@@ -146,7 +150,13 @@ absl::Status Engine::ReplayJournal(bool resume) {
   replay_bytes_ = end->replayed_bytes;
   next_sequence_ = std::max({cell_.sequence, end->last_sequence, committed_.last_sequence}) + 1;
   if (!end->sealed && end->file_count > 0 && SiteIsOn(Site::kOpenSequenceJump)) next_sequence_ += kUnsyncedSequencesMax;
-  if (end->torn_bytes > 0) Count("torn_bytes", end->torn_bytes);
+  {
+    MutexLock lock(&state_mutex_);
+    recovery_.bytes_replayed = end->replayed_bytes;
+    recovery_.torn_file = end->torn_bytes > 0 ? Path(journal::FileName(end->end.number)) : "";
+    recovery_.torn_offset = end->torn_bytes > 0 ? end->end.offset : 0;
+    recovery_.torn_bytes = end->torn_bytes;
+  }
   return absl::OkStatus();
 }
 
@@ -189,6 +199,8 @@ absl::Status Engine::ReplayRecord(const journal::Record& record) {
   Apply(&group.effects);
   if (record.watermark.has_value()) watermark_ = record.watermark;
   cell_.sequence = record.last_sequence();
+  MutexLock lock(&state_mutex_);
+  ++recovery_.batches_replayed;
   return absl::OkStatus();
 }
 
@@ -237,7 +249,10 @@ absl::Status Engine::RemoveOrphans() {
     orphans.push_back(entry.name);
   }
   next_file_number_ = std::max(next_file_number_, last_number + 1);
-  if (!orphans.empty()) Count("orphans_removed", orphans.size());
+  {
+    MutexLock lock(&state_mutex_);
+    recovery_.orphans_removed = orphans.size();
+  }
   if (SiteIsOn(Site::kOpenRemovesOrphans)) RemoveFiles(orphans);
   return absl::OkStatus();
 }

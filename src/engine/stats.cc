@@ -50,6 +50,7 @@ Stats Engine::GetStats() const {
   {
     MutexLock lock(&state_mutex_);
     stats = journal_stats_;
+    stats.recovery = recovery_;
     stats.counters = counters_;
     stats.analyzer_identity = analyzer_identity_;
     stats.watermark = visible_watermark_;

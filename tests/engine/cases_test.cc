@@ -92,6 +92,56 @@ TEST(CaseC01, DiskFullInACommitThenSpaceIsFreed) {
   }
 }
 
+// The quota is hit all along the new journal file that the record needs (in it, the record meets no full disk: the file was
+// really written before).
+TEST(CaseC01, TheQuotaIsHitAlongTheNewFile) {
+  env::SimDisk disk(11);
+  Options options;
+  options.create_if_missing = true;
+  options.journal_file_bytes_min = 4096;
+  const Schema schema = TextSchema();
+  {
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, OpenOn(disk.NewProcess(), "/s", options, &schema));
+    WriteBatch old;
+    for (int i = 0; i < 1000; ++i) old.Put(Doc("old" + std::to_string(i), "before"));
+    ASSERT_OK(store->Write(old));
+    ASSERT_OK(store->Flush());
+    ASSERT_OK(store->Close());
+  }
+  WriteBatch a, b;
+  for (int i = 0; i < 100; ++i)
+    a.Put(Doc((i % 2 == 0 ? "a" : "b") + std::to_string(i), "lost in the full disk, all of it and more"));
+  for (int i = 0; i < 100; ++i) b.Put(Doc("b" + std::to_string(i), "after"));
+  int refused = 0, extra = 0;
+  for (bool fits = false; !fits; extra += 7) {
+    ASSERT_LT(extra, 20000);
+    SCOPED_TRACE(extra);
+    const std::unique_ptr<env::SimDisk> copy = disk.CrashedCopy(env::CrashPolicy::KeepAll());
+    ASSERT_OK_AND_ASSIGN(std::unique_ptr<Store> store, OpenOn(copy->NewProcess(), "/s", options, nullptr));
+    copy->SetCapacity(copy->used_bytes() + static_cast<uint64_t>(extra), extra % 2 == 0 ? ENOSPC : EDQUOT);
+    const absl::Status first = store->Write(a).status();
+    fits = first.ok();
+    if (fits) break;
+    ++refused;
+    ASSERT_EQ(first.code(), absl::StatusCode::kResourceExhausted) << first;
+    ASSERT_EQ(store->GetStats().state, StoreState::kNoSpace);
+    ASSERT_EQ(store->TakeSnapshot().document_count(), 1000u);
+    copy->SetCapacity(UINT64_MAX);
+    ASSERT_OK(store->Write(b));
+    ASSERT_EQ(store->GetStats().state, StoreState::kHealthy);
+    if (extra % 50 != 0) {  // the power goes, or the store is closed
+      copy->Crash(env::CrashPolicy::Random(static_cast<uint64_t>(extra)));
+    } else {
+      ASSERT_OK(store->Close());
+    }
+    ASSERT_OK_AND_ASSIGN(store, OpenOn(copy->NewProcess(), "/s", options, nullptr));
+    ASSERT_EQ(store->TakeSnapshot().document_count(), 1100u);
+    ASSERT_EQ(CountOf(*store, "lost"), 0u);
+    ASSERT_EQ(CountOf(*store, "after"), 100u);
+  }
+  EXPECT_GT(refused, 600) << "a new journal file with room for the record";
+}
+
 TEST(CaseC01, ABulkLoadMeetsAFullDisk) {
   env::SimDisk disk(2);
   Options options;
@@ -169,6 +219,71 @@ TEST(CaseC05, AFailedSyncIsFinal) {
   EXPECT_EQ(CountOf(*store, "third"), 0u);
   ASSERT_OK(store->Put(Doc("d", "fourth")));
   ExpectCheckClean(*store);
+}
+
+// 100 acknowledged batches, and one that was never acknowledged, cut, zeroed or followed by old content at each byte.
+TEST(CaseC07, TornTail) {
+  env::SimDisk disk(7);
+  Options options;
+  options.create_if_missing = true;
+  options.durability = Durability::kSync;
+  options.journal_file_bytes_min = uint64_t{32} << 10;
+  const Schema schema = TextSchema();
+  const env::Env env = disk.NewProcess();
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<Store> store, OpenOn(env, "/s", options, &schema));
+  for (int i = 0; i < 100; ++i) ASSERT_OK(store->Put(Doc("k" + std::to_string(i), "acknowledged")));
+  const std::unique_ptr<env::SimDisk> before = disk.CrashedCopy(env::CrashPolicy::KeepAll());
+  ASSERT_OK(store->Put(Doc("last", "unacknowledged")));
+  std::string journal;
+  for (const std::string& name : disk.FileNames())
+    if (name.find("journal-0") != std::string::npos) journal = name;
+  ASSERT_OK_AND_ASSIGN(const ByteBuffer old, before->Contents(journal));
+  ASSERT_OK_AND_ASSIGN(const ByteBuffer full, disk.Contents(journal));
+  ASSERT_EQ(old.size(), full.size());
+  const auto [first, ignored] = std::mismatch(full.begin(), full.end(), old.begin());
+  const size_t start = static_cast<size_t>(first - full.begin()) / 8 * 8;
+  size_t end = full.size();
+  while (full[end - 1] == std::byte{0}) --end;
+  end = (end + 7) / 8 * 8;
+  ASSERT_GT(end, start + 64);
+  int absent = 0, whole = 0;
+  const auto check = [&](const ByteBuffer& bytes) {
+    const std::unique_ptr<env::SimDisk> copy = before->CrashedCopy(env::CrashPolicy::KeepAll());
+    ASSERT_OK(copy->PutFile(journal, bytes));
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> again, OpenOn(copy->NewProcess(), "/s", options, nullptr));
+    ASSERT_EQ(CountOf(*again, "acknowledged"), 100u);
+    const uint64_t last = CountOf(*again, "unacknowledged");
+    const bool intact = bytes.size() >= end && std::equal(full.begin(), full.begin() + static_cast<ptrdiff_t>(end), bytes.begin());
+    ASSERT_EQ(last, intact ? 1u : 0u);
+    ++(last == 1 ? whole : absent);
+    const RecoveryReport report = again->GetStats().recovery;
+    ASSERT_EQ(report.batches_replayed, 100u + last);
+    const size_t cut = intact ? 0 : std::min(bytes.size(), end);  // what follows the last whole record
+    const bool anything = std::any_of(bytes.begin() + static_cast<ptrdiff_t>(std::min(start, bytes.size())), bytes.end(),
+                                      [](std::byte b) { return b != std::byte{0}; });
+    if (!intact && (cut <= start || !anything)) {
+      ASSERT_EQ(report.torn_bytes, 0u);
+    } else if (!intact) {
+      ASSERT_EQ(report.torn_file, "/" + journal);
+      ASSERT_EQ(report.torn_offset, start);
+      ASSERT_GT(report.torn_bytes, 0u);
+    }
+    ExpectCheckClean(*again);
+  };
+  for (size_t length = start; length <= end; ++length) {
+    SCOPED_TRACE(length);
+    const auto at = full.begin() + static_cast<ptrdiff_t>(length);
+    ByteBuffer bytes(full.begin(), at);
+    check(bytes);  // truncated
+    bytes.resize(full.size());
+    check(bytes);  // zeros from there
+    std::copy(full.begin() + 200, full.begin() + 200 + static_cast<ptrdiff_t>(full.size() - length),
+              bytes.begin() + static_cast<ptrdiff_t>(length));
+    check(bytes);  // older content of the same file
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GE(whole, 2);
+  EXPECT_GT(absent, 2 * static_cast<int>(end - start));
 }
 
 TEST(CaseC09, StrayFilesInTheDirectory) {
