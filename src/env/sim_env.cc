@@ -68,7 +68,7 @@ class SimCore : public std::enable_shared_from_this<SimCore> {
     absl::Status before;
     absl::Status after;
     bool interrupted = false;
-    const SimFault* fault = nullptr;  // that made `before` or `after` fail
+    const SimFault* fault = nullptr;  // that made `before` or `after` fail, or acts otherwise
   };
   Verdict BeginLocked(uint64_t process, SimOp op, const std::string& path, uint64_t offset = 0,
                       uint64_t length = 0);
@@ -94,7 +94,7 @@ class SimCore : public std::enable_shared_from_this<SimCore> {
   std::shared_ptr<SimCore> Copy(const CrashPolicy& policy) const;
   uint64_t TickLocked() { return elapsed_ns_ += 1 + time_prng_.Below(100); }
 
-  mutable std::mutex mutex_;
+  mutable std::recursive_mutex mutex_;  // the observer looks at the disk in the middle of a call
   const uint64_t seed_;
   sim::Image image_;
 
@@ -109,6 +109,8 @@ class SimCore : public std::enable_shared_from_this<SimCore> {
   int capacity_error_ = ENOSPC;
   uint64_t open_files_max_ = UINT64_MAX;
   SimDisk::Hook hook_;
+  SimDisk::Observer observer_;
+  bool observing_ = false;
 
   uint64_t operations_ = 0;
   uint64_t steps_ = 0;
@@ -141,6 +143,25 @@ void SimCore::AdvanceLocked(const SimOperation& operation) {
   elapsed_ns_ += 500 + time_prng_.Below(operation.op == SimOp::kSync ? 200'000 : 2'000);
 }
 
+// Some effects are for some operations only.
+bool CanAct(SimFault::Effect effect, SimOp op) {
+  switch (effect) {
+    case SimFault::Effect::kInterrupted:
+      return op == SimOp::kWrite || op == SimOp::kRead;
+    case SimFault::Effect::kFlippedBit:
+      return op == SimOp::kRead || op == SimOp::kMap;
+    case SimFault::Effect::kMisdirected:
+      return op == SimOp::kWrite;
+    case SimFault::Effect::kFails:
+    case SimFault::Effect::kFailsAfterwards:
+      break;
+  }
+  return true;
+}
+bool IsFailure(SimFault::Effect effect) {
+  return effect == SimFault::Effect::kFails || effect == SimFault::Effect::kFailsAfterwards;
+}
+
 // Every fault that matches counts down; the first that is due acts.
 SimFault* SimCore::MatchLocked(const SimOperation& operation) {
   SimFault* due = nullptr;
@@ -149,8 +170,7 @@ SimFault* SimCore::MatchLocked(const SimOperation& operation) {
         operation.path.find(fault->path_contains) == std::string::npos) {
       continue;
     }
-    // Only writes can be interrupted, and those that are not are not counted.
-    if (fault->effect == SimFault::Effect::kInterrupted && operation.op != SimOp::kWrite) continue;
+    if (!CanAct(fault->effect, operation.op)) continue;  // and is not counted
     if (fault->nth > 1) {
       --fault->nth;
     } else if (due == nullptr) {
@@ -169,6 +189,11 @@ SimCore::Verdict SimCore::BeginLocked(uint64_t process, SimOp op, const std::str
     return verdict;
   }
   const SimOperation operation = {op, operations_, steps_, path, offset, length};
+  if (observer_ && IsStep(op) && !observing_) {
+    observing_ = true;
+    observer_(operation);
+    observing_ = false;
+  }
   if (IsStep(op) && cut_at_step_ == steps_) {
     power_cut_ = true;
     verdict.before = PowerLost(path);
@@ -185,16 +210,15 @@ SimCore::Verdict SimCore::BeginLocked(uint64_t process, SimOp op, const std::str
   AdvanceLocked(operation);
   SimFault* const fault = MatchLocked(operation);
   int error = decision.error;
-  if (error == 0 && fault != nullptr && fault->effect != SimFault::Effect::kInterrupted)
-    error = fault->error;
+  if (error == 0 && fault != nullptr && IsFailure(fault->effect)) error = fault->error;
   if (error != 0) {
     const bool done = decision.error == 0 && fault->effect == SimFault::Effect::kFailsAfterwards;
     (done ? verdict.after : verdict.before) = EnvError(error, SimOpName(op), path);
-    verdict.fault = decision.error == 0 ? fault : nullptr;
     MixBytesLocked(AsBytes("failed"));
   }
+  if (decision.error == 0) verdict.fault = fault;
   verdict.interrupted = fault != nullptr && fault->effect == SimFault::Effect::kInterrupted;
-  if (error != 0 || verdict.interrupted) ++counters_.faults;
+  if (error != 0 || fault != nullptr) ++counters_.faults;
   return verdict;
 }
 
@@ -226,7 +250,7 @@ absl::Status SimCore::CheckOpenLocked(uint64_t process, const std::string& path)
 }
 
 void SimCore::CountClosed(uint64_t process) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(mutex_);
   const auto it = open_files_.find(process);
   if (it != open_files_.end()) --it->second;  // else the process died with all its files
 }
@@ -259,8 +283,21 @@ absl::Status SimCore::WriteLocked(uint64_t process, const std::string& path, con
     }
     if (!piece.empty()) {
       MixBytesLocked(piece);
-      sim::WriteFile(*file, offset, piece);
-      sim::RefreshPage(*file);
+      NodePtr target = file;
+      uint64_t target_offset = offset;
+      if (verdict.fault != nullptr && verdict.fault->effect == SimFault::Effect::kMisdirected) {
+        target_offset = verdict.fault->misdirect_offset;
+        if (!verdict.fault->misdirect_path.empty()) {
+          const absl::StatusOr<NodePtr> other =
+              FindFileLocked(verdict.fault->misdirect_path, SimOp::kWrite);
+          target = other.ok() ? *other : nullptr;
+        }
+      }
+      if (target != nullptr) {
+        sim::AbsorbPage(*target);
+        sim::WriteFile(*target, target_offset, piece);
+        sim::RefreshPage(*target);
+      }
     }
     ++counters_.writes;
     counters_.bytes_written += piece.size();
@@ -321,6 +358,7 @@ void SimCore::CrashLocked(const CrashPolicy& policy) {
   cut_at_step_.reset();
   faults_.clear();
   hook_ = nullptr;
+  observer_ = nullptr;
   booted_ns_ = elapsed_ns_;
   ++counters_.crashes;
   std::array<std::byte, 16> what{};
@@ -331,7 +369,7 @@ void SimCore::CrashLocked(const CrashPolicy& policy) {
 
 std::shared_ptr<SimCore> SimCore::Copy(const CrashPolicy& policy) const {
   auto copy = std::make_shared<SimCore>(seed_);
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(mutex_);
   sim::AbsorbAllPages(image_);
   copy->image_ = sim::Survivors(image_, policy);
   copy->capacity_ = capacity_;
@@ -352,14 +390,14 @@ std::shared_ptr<SimCore> SimCore::Copy(const CrashPolicy& policy) const {
 }
 
 void SimCore::ReleasePage(const NodePtr& file) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(mutex_);
   // After a crash this is a node of the old image: harmless.
   sim::AbsorbPage(*file);
   if (--file->page_users == 0) file->page.reset();
 }
 
 void SimCore::ReleaseLock(uint64_t process, const NodePtr& file) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(mutex_);
   // A killed process has lost its lock already, and another may hold it now.
   if (file->lock_process == process) file->lock_process = 0;
 }
@@ -368,6 +406,12 @@ void SimCore::ReleaseLock(uint64_t process, const NodePtr& file) {
 // Handles
 
 namespace {
+
+void FlipOneBit(std::span<std::byte> bytes, uint64_t bit) {
+  if (bytes.empty()) return;
+  bit %= bytes.size() * 8;
+  bytes[static_cast<size_t>(bit / 8)] ^= std::byte{1} << (bit % 8);
+}
 
 class SimWritableFile : public WritableFile {
  public:
@@ -380,26 +424,26 @@ class SimWritableFile : public WritableFile {
   absl::Status WriteAt(uint64_t offset, ByteSpan bytes) override {
     if (!open_) return ClosedError(path_);
     if (bytes.empty()) return absl::OkStatus();
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     return core_->WriteLocked(process_, path_, file_, offset, bytes);
   }
   absl::Status Append(ByteSpan bytes) override { return WriteAt(size(), bytes); }
   absl::Status Sync() override {
     if (!open_) return ClosedError(path_);
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     return core_->SyncLocked(process_, path_, *file_);
   }
   absl::Status Truncate(uint64_t size) override {
     if (!open_) return ClosedError(path_);
     if (size > kSizeMax) return EnvError(EFBIG, "truncate", path_);
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     const auto verdict = core_->BeginLocked(process_, SimOp::kTruncate, path_, size);
     if (!verdict.before.ok()) return verdict.before;
     ASHLAR_RETURN_IF_ERROR(core_->ResizeLocked(path_, *file_, size));
     return verdict.after;
   }
   uint64_t size() const override {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     return file_->current.size();
   }
   absl::Status Close() override {
@@ -431,7 +475,7 @@ class SimRegion : public MappedRegion {
     if (offset > size() || length > size() - offset)
       return OutsideMappingError(path_, offset, length, size());
     if (length == 0) return absl::OkStatus();
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     const auto verdict = core_->BeginLocked(process_, SimOp::kRead, path_, offset, length);
     if (!verdict.before.ok()) return verdict.before;
     if (file_->current.size() < size())
@@ -456,44 +500,63 @@ class SimReadableFile : public ReadableFile {
   ~SimReadableFile() override { core_->CountClosed(process_); }
 
   absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) const override {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
-    const auto verdict = core_->BeginLocked(process_, SimOp::kRead, path_, offset, out.size());
-    if (!verdict.before.ok()) return verdict.before;
-    if (!verdict.after.ok()) return verdict.after;
-    sim::AbsorbPage(*file_);
-    const uint64_t size = file_->current.size();
-    const size_t n =
-        offset >= size ? 0 : static_cast<size_t>(std::min<uint64_t>(out.size(), size - offset));
-    if (n > 0) file_->current.Read(offset, out.first(n));
-    core_->MixBytesLocked(out.first(n));
-    ++core_->counters_.reads;
-    core_->counters_.bytes_read += n;
-    return n;
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
+    for (size_t done = 0;;) {
+      const std::span<std::byte> rest = out.subspan(done);
+      const auto verdict =
+          core_->BeginLocked(process_, SimOp::kRead, path_, offset + done, rest.size());
+      if (!verdict.before.ok()) return verdict.before;
+      if (!verdict.after.ok()) return verdict.after;
+      const size_t wanted = verdict.interrupted && rest.size() > 1
+                                ? 1 + static_cast<size_t>(core_->fault_prng_.Below(rest.size() - 1))
+                                : rest.size();
+      const size_t n = ReadOnceLocked(offset + done, rest.first(wanted), verdict.fault);
+      done += n;
+      if (n < wanted || done == out.size()) return done;
+    }
   }
   absl::StatusOr<uint64_t> Size() const override {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     const auto verdict = core_->BeginLocked(process_, SimOp::kStat, path_);
     if (!verdict.before.ok()) return verdict.before;
     if (!verdict.after.ok()) return verdict.after;
     return file_->current.size();
   }
   absl::StatusOr<std::unique_ptr<MappedRegion>> Map() const override {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     const auto verdict = core_->BeginLocked(process_, SimOp::kMap, path_);
     if (!verdict.before.ok()) return verdict.before;
     if (!verdict.after.ok()) return verdict.after;
     sim::AbsorbPage(*file_);
     std::shared_ptr<const PageBuffer> bytes = file_->mapping.lock();
-    if (bytes == nullptr) {
+    const bool flips =
+        verdict.fault != nullptr && verdict.fault->effect == SimFault::Effect::kFlippedBit;
+    if (bytes == nullptr || flips) {
       auto copy = std::make_shared<PageBuffer>(static_cast<size_t>(file_->current.size()));
       file_->current.Read(0, *copy);
+      if (flips) FlipOneBit(*copy, verdict.fault->bit);
       bytes = std::move(copy);
-      file_->mapping = bytes;
+      if (!flips) file_->mapping = bytes;
     }
     return std::make_unique<SimRegion>(core_, process_, path_, file_, std::move(bytes));
   }
 
  private:
+  size_t ReadOnceLocked(uint64_t offset, std::span<std::byte> out, const SimFault* fault) const {
+    sim::AbsorbPage(*file_);
+    const uint64_t size = file_->current.size();
+    const size_t n =
+        offset >= size ? 0 : static_cast<size_t>(std::min<uint64_t>(out.size(), size - offset));
+    if (n > 0) file_->current.Read(offset, out.first(n));
+    if (fault != nullptr && fault->effect == SimFault::Effect::kFlippedBit) {
+      FlipOneBit(out.first(n), fault->bit);
+    }
+    core_->MixBytesLocked(out.first(n));
+    ++core_->counters_.reads;
+    core_->counters_.bytes_read += n;
+    return n;
+  }
+
   const std::shared_ptr<SimCore> core_;
   const uint64_t process_;
   const std::string path_;
@@ -557,13 +620,13 @@ class SimFiles : public FileSystem {
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;
   absl::StatusOr<uint64_t> FileSize(const std::string& path) override {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     ASHLAR_RETURN_IF_ERROR(LookLocked(SimOp::kStat, path));
     ASHLAR_ASSIGN_OR_RETURN(const NodePtr file, core_->FindFileLocked(path, SimOp::kStat));
     return file->current.size();
   }
   absl::StatusOr<bool> Exists(const std::string& path) override {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     ASHLAR_RETURN_IF_ERROR(LookLocked(SimOp::kStat, path));
     return sim::Lookup(core_->image_, SplitPath(path)) != nullptr;
   }
@@ -604,7 +667,7 @@ class SimFiles : public FileSystem {
 
   template <class Interface, class Handle>
   absl::StatusOr<std::unique_ptr<Interface>> Open(const std::string& path) {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     ASHLAR_RETURN_IF_ERROR(LookLocked(SimOp::kOpen, path));
     ASHLAR_ASSIGN_OR_RETURN(NodePtr file, core_->FindFileLocked(path, SimOp::kOpen));
     ASHLAR_RETURN_IF_ERROR(core_->CheckOpenLocked(process_, path));
@@ -617,7 +680,7 @@ class SimFiles : public FileSystem {
 };
 
 absl::StatusOr<std::unique_ptr<WritableFile>> SimFiles::CreateFile(const std::string& path) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   const SimCore::Verdict verdict = BeginLocked(SimOp::kCreate, path);
   if (!verdict.before.ok()) return verdict.before;
   ASHLAR_ASSIGN_OR_RETURN(const Place place, core_->FindLocked(path, SimOp::kCreate));
@@ -640,7 +703,7 @@ bool IsInside(const NodePtr& outer, const NodePtr& inner) {
 }
 
 absl::Status SimFiles::Rename(const std::string& from, const std::string& to) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   const SimCore::Verdict verdict = BeginLocked(SimOp::kRename, from);
   if (!verdict.before.ok()) return verdict.before;
   core_->MixBytesLocked(AsBytes(to));
@@ -664,7 +727,7 @@ absl::Status SimFiles::Rename(const std::string& from, const std::string& to) {
 }
 
 absl::Status SimFiles::Remove(const std::string& path) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   const SimCore::Verdict verdict = BeginLocked(SimOp::kRemove, path);
   if (!verdict.before.ok()) return verdict.before;
   ASHLAR_ASSIGN_OR_RETURN(const Place place, core_->FindLocked(path, SimOp::kRemove));
@@ -678,7 +741,7 @@ absl::Status SimFiles::Remove(const std::string& path) {
 
 absl::StatusOr<std::vector<FileSystem::DirectoryEntry>> SimFiles::List(
     const std::string& directory) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   ASHLAR_RETURN_IF_ERROR(LookLocked(SimOp::kList, directory));
   ASHLAR_ASSIGN_OR_RETURN(const NodePtr node, FindDirectoryLocked(directory, SimOp::kList));
   std::vector<DirectoryEntry> entries;
@@ -687,7 +750,7 @@ absl::StatusOr<std::vector<FileSystem::DirectoryEntry>> SimFiles::List(
 }
 
 absl::Status SimFiles::CreateDirectory(const std::string& path) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   const SimCore::Verdict verdict = BeginLocked(SimOp::kCreateDirectory, path);
   if (!verdict.before.ok()) return verdict.before;
   ASHLAR_ASSIGN_OR_RETURN(const Place place, core_->FindLocked(path, SimOp::kCreateDirectory));
@@ -698,7 +761,7 @@ absl::Status SimFiles::CreateDirectory(const std::string& path) {
 }
 
 absl::Status SimFiles::SyncDirectory(const std::string& path) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   const SimCore::Verdict verdict = BeginLocked(SimOp::kSyncDirectory, path);
   if (!verdict.before.ok()) return verdict.before;
   ASHLAR_ASSIGN_OR_RETURN(const NodePtr node, FindDirectoryLocked(path, SimOp::kSyncDirectory));
@@ -708,7 +771,7 @@ absl::Status SimFiles::SyncDirectory(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> SimFiles::Lock(const std::string& path) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   const SimCore::Verdict verdict = BeginLocked(SimOp::kLock, path);
   if (!verdict.before.ok()) return verdict.before;
   ASHLAR_ASSIGN_OR_RETURN(Place place, core_->FindLocked(path, SimOp::kLock));
@@ -725,7 +788,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimFiles::Lock(const std::string& path
 }
 
 absl::StatusOr<bool> SimFiles::IsLocked(const std::string& path) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   ASHLAR_RETURN_IF_ERROR(LookLocked(SimOp::kStat, path));
   const absl::StatusOr<NodePtr> file = core_->FindFileLocked(path, SimOp::kStat);
   if (file.ok()) return (*file)->lock_process != 0;
@@ -736,7 +799,7 @@ absl::StatusOr<bool> SimFiles::IsLocked(const std::string& path) {
 absl::StatusOr<std::unique_ptr<SharedPage>> SimFiles::MapShared(const std::string& path,
                                                                 size_t size, bool writable) {
   if (size == 0 || size > kSizeMax) return PageSizeError(path, size);
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   const SimCore::Verdict verdict = BeginLocked(SimOp::kMapShared, path);
   if (!verdict.before.ok()) return verdict.before;
   ASHLAR_ASSIGN_OR_RETURN(Place place, core_->FindLocked(path, SimOp::kMapShared));
@@ -767,11 +830,11 @@ class SimClock : public Clock {
  public:
   explicit SimClock(SimCore* core) : core_(core) {}
   uint64_t MonotonicNs() override {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     return core_->TickLocked() - core_->booted_ns_;
   }
   int64_t WallMs() override {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     return kFirstWallMs + core_->wall_jump_ms_ +
            static_cast<int64_t>(core_->TickLocked() / 1'000'000);
   }
@@ -784,7 +847,7 @@ class SimEntropy : public Entropy {
  public:
   explicit SimEntropy(SimCore* core) : core_(core) {}
   void Fill(std::span<std::byte> out) override {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     for (std::byte& b : out) b = static_cast<std::byte>(core_->entropy_prng_.Next());
   }
 
@@ -818,7 +881,7 @@ SimDisk::SimDisk(std::shared_ptr<SimCore> core) : core_(std::move(core)) {}
 SimDisk::~SimDisk() = default;
 
 Env SimDisk::NewProcess() {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   const uint64_t id = core_->next_process_++;
   core_->open_files_[id] = 0;
   core_->processes_.push_back(std::make_unique<SimProcess>(core_.get(), id));
@@ -826,29 +889,29 @@ Env SimDisk::NewProcess() {
 }
 
 void SimDisk::KillProcess(const Env& process) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   for (const auto& known : core_->processes_) {
     if (known->env().files == process.files) core_->KillLocked(known->id());
   }
 }
 
 void SimDisk::CutPower() {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   core_->power_cut_ = true;
 }
 
 void SimDisk::CutPowerAtStep(std::optional<uint64_t> step) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   core_->cut_at_step_ = step;
 }
 
 bool SimDisk::power_is_cut() const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   return core_->power_cut_;
 }
 
 void SimDisk::Crash(const CrashPolicy& policy) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   core_->CrashLocked(policy);
 }
 
@@ -856,39 +919,50 @@ std::unique_ptr<SimDisk> SimDisk::CrashedCopy(const CrashPolicy& policy) const {
   return std::unique_ptr<SimDisk>(new SimDisk(core_->Copy(policy)));
 }
 
+std::vector<CrashPolicy> SimDisk::EnumerateCrashes(size_t policies_max) const {
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
+  sim::AbsorbAllPages(core_->image_);
+  return sim::EnumerateCrashes(core_->image_, policies_max);
+}
+
+void SimDisk::SetObserver(Observer observer) {
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
+  core_->observer_ = std::move(observer);
+}
+
 void SimDisk::AddFault(SimFault fault) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   core_->faults_.push_back(std::make_unique<SimFault>(std::move(fault)));
 }
 
 void SimDisk::ClearFaults() {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   core_->faults_.clear();
 }
 
 void SimDisk::SetCapacity(uint64_t bytes_max, int error) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   core_->capacity_ = bytes_max;
   core_->capacity_error_ = error;
 }
 
 uint64_t SimDisk::used_bytes() const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   return sim::UsedBytes(core_->image_);
 }
 
 void SimDisk::SetOpenFilesMax(uint64_t files_max) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   core_->open_files_max_ = files_max;
 }
 
 void SimDisk::SetHook(Hook hook) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   core_->hook_ = std::move(hook);
 }
 
 absl::Status SimDisk::FlipBit(const std::string& path, uint64_t bit) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   ASHLAR_ASSIGN_OR_RETURN(const NodePtr file, core_->FindFileLocked(path, SimOp::kWrite));
   const uint64_t offset = bit / 8;
   if (offset >= file->durable.size())
@@ -906,7 +980,7 @@ absl::Status SimDisk::FlipBit(const std::string& path, uint64_t bit) {
 
 absl::Status SimDisk::ExchangeSectors(const std::string& a, uint64_t sector_a, const std::string& b,
                                       uint64_t sector_b, uint64_t sector_bytes) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   ASHLAR_ASSIGN_OR_RETURN(const NodePtr file_a, core_->FindFileLocked(a, SimOp::kWrite));
   ASHLAR_ASSIGN_OR_RETURN(const NodePtr file_b, core_->FindFileLocked(b, SimOp::kWrite));
   const auto inside = [sector_bytes](const sim::Content& content, uint64_t sector) {
@@ -933,7 +1007,7 @@ absl::Status SimDisk::ExchangeSectors(const std::string& a, uint64_t sector_a, c
 }
 
 absl::Status SimDisk::TruncateFile(const std::string& path, uint64_t size) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   ASHLAR_ASSIGN_OR_RETURN(const NodePtr file, core_->FindFileLocked(path, SimOp::kTruncate));
   if (size > file->durable.size())
     return InvalidArgument(absl::StrCat(path, ": has fewer durable bytes than ", size));
@@ -945,7 +1019,7 @@ absl::Status SimDisk::TruncateFile(const std::string& path, uint64_t size) {
 }
 
 absl::Status SimDisk::PutFile(const std::string& path, ByteSpan bytes) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   ASHLAR_ASSIGN_OR_RETURN(const Place place, core_->FindLocked(path, SimOp::kCreate));
   if (place.node != nullptr && place.node->is_directory) return EnvError(EISDIR, "put", path);
   const NodePtr file = core_->CreateLocked(place, false);
@@ -956,19 +1030,19 @@ absl::Status SimDisk::PutFile(const std::string& path, ByteSpan bytes) {
 }
 
 absl::StatusOr<ByteBuffer> SimDisk::Contents(const std::string& path) const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   ASHLAR_ASSIGN_OR_RETURN(const NodePtr file, core_->FindFileLocked(path, SimOp::kRead));
   return file->current.ToBuffer();
 }
 
 absl::StatusOr<ByteBuffer> SimDisk::DurableContents(const std::string& path) const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   ASHLAR_ASSIGN_OR_RETURN(const NodePtr file, core_->FindFileLocked(path, SimOp::kRead));
   return file->durable.ToBuffer();
 }
 
 std::vector<std::string> SimDisk::FileNames() const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   std::vector<std::string> names;
   std::vector<std::pair<std::string, const Node*>> open = {{"", core_->image_.root.get()}};
   while (!open.empty()) {
@@ -983,45 +1057,45 @@ std::vector<std::string> SimDisk::FileNames() const {
 }
 
 size_t SimDisk::pending_count() const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   sim::AbsorbAllPages(core_->image_);
   return sim::PendingCount(core_->image_);
 }
 
 uint64_t SimDisk::DurableHash() const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   return sim::HashDurable(core_->image_);
 }
 
 uint64_t SimDisk::seed() const { return core_->seed_; }
 
 uint64_t SimDisk::operations() const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   return core_->operations_;
 }
 
 uint64_t SimDisk::steps() const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   return core_->steps_;
 }
 
 SimCounters SimDisk::counters() const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   return core_->counters_;
 }
 
 uint64_t SimDisk::trace_hash() const {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   return core_->trace_hash_;
 }
 
 void SimDisk::AdvanceClock(uint64_t ns) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   core_->elapsed_ns_ += ns;
 }
 
 void SimDisk::JumpWallClock(int64_t ms) {
-  const std::lock_guard<std::mutex> guard(core_->mutex_);
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
   core_->wall_jump_ms_ += ms;
 }
 

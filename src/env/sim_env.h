@@ -65,8 +65,11 @@ struct SimFault {
   enum class Effect {
     kFails,            // nothing done, but a failed write may have written any prefix
     kFailsAfterwards,  // done, and reported as failed
-    kInterrupted,  // writes only: done in several pieces, each an operation of its own; the caller
-                   // notices nothing
+    kInterrupted,  // reads and writes: done in several pieces, each an operation of its own, as
+                   // after EINTR or a short count; the caller notices nothing
+    kFlippedBit,   // reads and mappings: one bit is wrong, and right again at the next try
+    kMisdirected,  // writes: reported as done, but the bytes went to misdirect_offset of
+                   // misdirect_path (the file itself if empty)
   };
   std::optional<SimOp> op{};    // any operation if not set
   std::string path_contains{};  // any path if empty
@@ -74,6 +77,9 @@ struct SimFault {
   uint64_t times = 1;  // UINT64_MAX: for good
   int error = EIO;
   Effect effect = Effect::kFails;
+  uint64_t bit = 0;  // kFlippedBit: of what is read, modulo its length
+  std::string misdirect_path{};
+  uint64_t misdirect_offset = 0;
   // What a failing sync does with the pending writes: they are clean afterwards and a later sync
   // succeeds without them. The default loses all; KeepAll makes them durable nevertheless.
   CrashPolicy sync_loss = CrashPolicy::DropAll();
@@ -120,6 +126,13 @@ class SimDisk {
   // A disk as this one would be after Crash(policy). O(files + pending bytes): unchanged pages are
   // shared.
   std::unique_ptr<SimDisk> CrashedCopy(const CrashPolicy& policy) const;
+  // What may be left of this moment, a bounded and repeatable list: see sim::EnumerateCrashes.
+  std::vector<CrashPolicy> EnumerateCrashes(size_t policies_max) const;
+  // Called before each step, in the thread that takes it and while the disk stands still; may call
+  // what looks at the disk (CrashedCopy, DurableHash, steps ...) and nothing that changes it. So all
+  // crashes of a run can be tried while it runs once. A crash forgets it; copies have none.
+  using Observer = std::function<void(const SimOperation&)>;
+  void SetObserver(Observer observer);
 
   // Faults.
   void AddFault(SimFault fault);

@@ -14,26 +14,37 @@ namespace {
 
 constexpr size_t kGraveyardFilesMax = 8;
 
-// Calls `visit` once for each node that some name leads to or may lead to after a crash, in order
-// of id.
-void ForEachNode(const Image& image, const std::function<void(const NodePtr&)>& visit) {
-  std::map<uint64_t, NodePtr> found;
-  std::vector<NodePtr> open = {image.root};
+// How many versions of a shared page may wait: the kernel writes one back whenever it likes, and a
+// page that is never synced would else pile them up.
+constexpr size_t kPageVersionsMax = 3;
+
+// All nodes that some name leads to or may lead to after a crash, in order of id; Node::index is
+// their place in it.
+std::vector<NodePtr> AllNodes(const Image& image) {
+  const uint64_t walk = ++image.walks;
+  std::vector<NodePtr> found;
+  const auto add = [&found, walk](const NodePtr& node) {
+    if (node == nullptr || node->walk == walk) return;
+    node->walk = walk;
+    found.push_back(node);
+  };
+  add(image.root);
   for (const EntryChange& change : image.pending) {
     for (const EntryChange::Entry& entry : change.entries) {
-      open.push_back(entry.directory);
-      if (entry.node != nullptr) open.push_back(entry.node);
+      add(entry.directory);
+      add(entry.node);
     }
   }
-  while (!open.empty()) {
-    const NodePtr node = open.back();
-    open.pop_back();
-    if (!found.emplace(node->id, node).second) continue;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const NodePtr node = found[i];
     for (const Entries* const entries : {&node->entries, &node->durable_entries}) {
-      for (const auto& [name, child] : *entries) open.push_back(child);
+      for (const auto& [name, child] : *entries) add(child);
     }
   }
-  for (const auto& [id, node] : found) visit(node);
+  std::sort(found.begin(), found.end(),
+            [](const NodePtr& a, const NodePtr& b) { return a->id < b->id; });
+  for (size_t i = 0; i < found.size(); ++i) found[i]->index = i;
+  return found;
 }
 
 void ApplyChange(Content& content, const FileChange& change) {
@@ -47,7 +58,7 @@ void ApplyChange(Content& content, const FileChange& change) {
 // Makes the choices of a crash, in a fixed order.
 class Chooser {
  public:
-  Chooser(const CrashPolicy& policy, const std::vector<Content>* stale)
+  Chooser(const CrashPolicy& policy, const std::vector<const Content*>* stale)
       : policy_(policy), stale_(stale), prng_(policy.seed) {
     // Uniform coins would make "nearly everything" and "nearly nothing" too rare to be seen.
     constexpr std::array<uint64_t, 5> kBiases = {1, 3, 8, 13, 15};
@@ -63,8 +74,13 @@ class Chooser {
 
  private:
   bool Coin() { return prng_.Below(16) < keep_of_16_; }
+  Fate NextFate() {
+    const size_t index = next_++;
+    return index < policy_.fates.size() ? policy_.fates[index] : Fate{};
+  }
   // The next whole change: by the policy's list, or by a coin.
   bool KeepNext() {
+    if (policy_.kind == CrashPolicy::Kind::kFates) return NextFate().kind != Fate::Kind::kLost;
     const size_t index = next_++;
     if (policy_.kind == CrashPolicy::Kind::kSubset) {
       return index < policy_.keep.size() && policy_.keep[index];
@@ -73,11 +89,13 @@ class Chooser {
   }
   Content RandomContent(const Node& file);
   Content SubsetContent(const Node& file);
+  Content FatedContent(const Node& file);
+  void FatedWrite(const Fate& fate, const FileChange& write, const Content& written, Content* disk);
   void RandomSectors(const FileChange& write, const Content& written, Content* disk);
-  void Spoil(uint64_t begin, uint64_t end, Content* disk);
+  void Spoil(uint64_t begin, uint64_t end, bool old_bytes, Content* disk);
 
   const CrashPolicy& policy_;
-  const std::vector<Content>* const stale_;
+  const std::vector<const Content*>* const stale_;
   Prng prng_;
   size_t next_ = 0;
   uint64_t keep_of_16_ = 8;
@@ -173,22 +191,72 @@ void Chooser::RandomSectors(const FileChange& write, const Content& written, Con
       const uint64_t sector = at + prng_.Below(unit / kSimSectorBytes) * kSimSectorBytes;
       const uint64_t spoil_begin = std::max(sector, write.offset);
       const uint64_t spoil_end = std::min(sector + kSimSectorBytes, end);
-      if (spoil_begin < spoil_end) Spoil(spoil_begin, spoil_end, disk);
+      if (spoil_begin < spoil_end) Spoil(spoil_begin, spoil_end, prng_.OneIn(2), disk);
     }
   }
 }
 
 // Noise, or what some file held at the same place of its own: old records, with checksums that fit.
-void Chooser::Spoil(uint64_t begin, uint64_t end, Content* disk) {
+void Chooser::Spoil(uint64_t begin, uint64_t end, bool old_bytes, Content* disk) {
   ByteBuffer bytes(static_cast<size_t>(end - begin));
   const Content* old = nullptr;
-  if (!stale_->empty() && prng_.OneIn(2)) old = &(*stale_)[prng_.Below(stale_->size())];
+  if (old_bytes && !stale_->empty()) old = (*stale_)[prng_.Below(stale_->size())];
   if (old != nullptr && old->size() >= end) {
     old->Read(begin, bytes);
   } else {
     for (std::byte& b : bytes) b = static_cast<std::byte>(prng_.Next());
   }
   disk->Write(begin, bytes);
+}
+
+Content Chooser::FatedContent(const Node& file) {
+  Content disk = file.durable;
+  Content state = file.durable;
+  bool cut_lost = false;
+  for (const FileChange& change : file.pending) {
+    const bool cuts = !change.is_write && change.offset < state.size();
+    const Fate fate = NextFate();
+    const bool lost = cut_lost || fate.kind == Fate::Kind::kLost;
+    cut_lost = cut_lost || (cuts && lost);
+    ApplyChange(state, change);
+    if (lost) continue;
+    if (!change.is_write || change.bytes.empty()) {
+      ApplyChange(disk, change);
+    } else {
+      FatedWrite(fate, change, state, &disk);
+    }
+  }
+  return disk;
+}
+
+void Chooser::FatedWrite(const Fate& fate, const FileChange& write, const Content& written,
+                         Content* disk) {
+  const uint64_t unit = std::max<uint64_t>(fate.unit_bytes, kSimSectorBytes);
+  const uint64_t begin = write.offset / unit * unit;
+  const uint64_t end = write.offset + write.bytes.size();
+  if (fate.kind == Fate::Kind::kExtended || fate.kind == Fate::Kind::kExtendedStale) {
+    const uint64_t old_size = disk->size();
+    if (end <= old_size) return;
+    disk->Resize(end);
+    if (fate.kind == Fate::Kind::kExtendedStale) Spoil(old_size, end, true, disk);
+    return;
+  }
+  const uint64_t units_end = std::min((end + unit - 1) / unit * unit, written.size());
+  uint64_t from = begin;
+  uint64_t to = units_end;
+  if (fate.kind == Fate::Kind::kTornFront) to = std::min(to, begin + fate.unit * unit);
+  if (fate.kind == Fate::Kind::kTornBack) from = std::min(to, begin + fate.unit * unit);
+  if (from < to) {
+    ByteBuffer bytes(static_cast<size_t>(to - from));
+    written.Read(from, bytes);
+    disk->Write(from, bytes);
+  }
+  if (fate.kind != Fate::Kind::kGarbage && fate.kind != Fate::Kind::kStale) return;
+  const uint64_t spoil_begin = std::max(begin + fate.unit * unit, write.offset);
+  const uint64_t spoil_end = std::min(begin + (fate.unit + 1) * unit, end);
+  if (spoil_begin < spoil_end) {
+    Spoil(spoil_begin, spoil_end, fate.kind == Fate::Kind::kStale, disk);
+  }
 }
 
 Content Chooser::SurvivingContent(const Node& file) {
@@ -200,16 +268,23 @@ Content Chooser::SurvivingContent(const Node& file) {
       return SubsetContent(file);
     case CrashPolicy::Kind::kRandom:
       return RandomContent(file);
+    case CrashPolicy::Kind::kFates:
+      return FatedContent(file);
   }
   return file.durable;
 }
 
-std::vector<Content> StaleContents(const Image& image) {
-  std::vector<Content> stale(image.graveyard.begin(), image.graveyard.end());
-  ForEachNode(image, [&stale](const NodePtr& node) {
-    if (!node->is_directory) stale.push_back(node->durable);
-  });
+std::vector<const Content*> StaleContents(const Image& image, const std::vector<NodePtr>& nodes) {
+  std::vector<const Content*> stale;
+  for (const auto& content : image.graveyard) stale.push_back(content.get());
+  for (const NodePtr& node : nodes) {
+    if (!node->is_directory) stale.push_back(&node->durable);
+  }
   return stale;
+}
+
+bool IsZero(ByteSpan bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
 }  // namespace
@@ -223,7 +298,7 @@ void Content::Read(uint64_t offset, std::span<std::byte> out) const {
     if (page == nullptr) {
       std::fill_n(out.begin(), n, std::byte{0});
     } else {
-      std::copy_n(page->begin() + static_cast<std::ptrdiff_t>(in_page), n, out.begin());
+      std::copy_n(page->bytes.begin() + static_cast<std::ptrdiff_t>(in_page), n, out.begin());
     }
     out = out.subspan(n);
     offset += n;
@@ -236,9 +311,15 @@ void Content::Write(uint64_t offset, ByteSpan bytes) {
     const size_t in_page = static_cast<size_t>(offset % kSimPageBytes);
     const size_t n = std::min(bytes.size(), kSimPageBytes - in_page);
     auto& page = pages_[static_cast<size_t>(offset / kSimPageBytes)];
-    auto changed = page == nullptr ? std::make_shared<Page>() : std::make_shared<Page>(*page);
-    std::copy_n(bytes.begin(), n, changed->begin() + static_cast<std::ptrdiff_t>(in_page));
-    page = std::move(changed);
+    // Files are filled with zeros in advance: those pages cost nothing.
+    if ((page == nullptr || n == kSimPageBytes) && IsZero(bytes.first(n))) {
+      page = nullptr;
+    } else {
+      auto changed = page == nullptr || n == kSimPageBytes ? std::make_shared<Page>()
+                                                           : std::make_shared<Page>(*page);
+      std::copy_n(bytes.begin(), n, changed->bytes.begin() + static_cast<std::ptrdiff_t>(in_page));
+      page = std::move(changed);
+    }
     bytes = bytes.subspan(n);
     offset += n;
   }
@@ -250,7 +331,7 @@ void Content::Resize(uint64_t size) {
   // What is cut off must read as zeros when the file grows again.
   if (size < size_ && in_page != 0 && pages_.back() != nullptr) {
     auto changed = std::make_shared<Page>(*pages_.back());
-    std::fill(changed->begin() + static_cast<std::ptrdiff_t>(in_page), changed->end(),
+    std::fill(changed->bytes.begin() + static_cast<std::ptrdiff_t>(in_page), changed->bytes.end(),
               std::byte{0});
     pages_.back() = std::move(changed);
   }
@@ -261,6 +342,25 @@ ByteBuffer Content::ToBuffer() const {
   ByteBuffer bytes(static_cast<size_t>(size_));
   Read(0, bytes);
   return bytes;
+}
+
+uint64_t Content::Page::Hash() const {
+  uint64_t known = hash.load(std::memory_order_relaxed);
+  if (known == 0) {
+    known = Checksum(bytes, 0) | 1;
+    hash.store(known, std::memory_order_relaxed);
+  }
+  return known;
+}
+
+uint64_t Content::Hash(uint64_t seed) const {
+  static const uint64_t zero_hash = Page().Hash();
+  uint64_t result = seed ^ (size_ * 0x9E3779B97F4A7C15ull);
+  for (const auto& page : pages_) {
+    result = (result ^ (page == nullptr ? zero_hash : page->Hash())) * 0xD6E8FEB86659FD93ull;
+    result ^= result >> 32;
+  }
+  return result;
 }
 
 bool Content::operator==(const Content& other) const {
@@ -302,7 +402,7 @@ void ChangeEntries(Image& image, EntryChange change) {
     Entries& entries = entry.directory->entries;
     const auto old = entries.find(entry.name);
     if (old != entries.end() && !old->second->is_directory && old->second != entry.node) {
-      image.graveyard.push_back(old->second->durable);
+      image.graveyard.push_back(std::make_shared<const Content>(old->second->durable));
       if (image.graveyard.size() > kGraveyardFilesMax) image.graveyard.pop_front();
     }
     if (entry.node != nullptr) {
@@ -317,13 +417,13 @@ void ChangeEntries(Image& image, EntryChange change) {
 void WriteFile(Node& file, uint64_t offset, ByteSpan bytes) {
   file.mapping.reset();
   file.current.Write(offset, bytes);
-  file.pending.push_back({true, offset, ByteBuffer(bytes.begin(), bytes.end())});
+  file.pending.push_back({true, offset, ByteBuffer(bytes.begin(), bytes.end()), false});
 }
 
 void ResizeFile(Node& file, uint64_t size) {
   file.mapping.reset();
   file.current.Resize(size);
-  file.pending.push_back({false, size, {}});
+  file.pending.push_back({false, size, {}, false});
 }
 
 void AbsorbPage(Node& file) {
@@ -334,11 +434,17 @@ void AbsorbPage(Node& file) {
   file.current.Read(0, known);
   if (!std::equal(known.begin(), known.end(), file.page->begin())) {
     WriteFile(file, 0, ByteSpan(file.page->data(), size));
+    file.pending.back().from_page = true;
+    const auto is_version = [](const FileChange& change) { return change.from_page; };
+    if (static_cast<size_t>(std::count_if(file.pending.begin(), file.pending.end(), is_version)) >
+        kPageVersionsMax) {
+      file.pending.erase(std::find_if(file.pending.begin(), file.pending.end(), is_version));
+    }
   }
 }
 
 void AbsorbAllPages(const Image& image) {
-  ForEachNode(image, [](const NodePtr& node) { AbsorbPage(*node); });
+  for (const NodePtr& node : AllNodes(image)) AbsorbPage(*node);
 }
 
 void RefreshPage(Node& file) {
@@ -353,7 +459,7 @@ void SyncFile(Node& file) {
 }
 
 void FailSync(Node& file, const CrashPolicy& loss) {
-  const std::vector<Content> stale;
+  const std::vector<const Content*> stale;
   file.durable = Chooser(loss, &stale).SurvivingContent(file);
   file.pending.clear();
 }
@@ -392,14 +498,16 @@ void SyncDirectory(Image& image, const Node& directory) {
 
 size_t PendingCount(const Image& image) {
   size_t count = image.pending.size();
-  ForEachNode(image, [&count](const NodePtr& node) { count += node->pending.size(); });
+  for (const NodePtr& node : AllNodes(image)) count += node->pending.size();
   return count;
 }
 
 Image Survivors(const Image& image, const CrashPolicy& policy) {
-  const std::vector<Content> stale = policy.kind == CrashPolicy::Kind::kRandom && policy.garbage
-                                         ? StaleContents(image)
-                                         : std::vector<Content>();
+  const std::vector<NodePtr> nodes = AllNodes(image);
+  const bool spoils = (policy.kind == CrashPolicy::Kind::kRandom && policy.garbage) ||
+                      policy.kind == CrashPolicy::Kind::kFates;
+  const std::vector<const Content*> stale =
+      spoils ? StaleContents(image, nodes) : std::vector<const Content*>();
   Chooser chooser(policy, &stale);
   const std::vector<bool> keep = policy.kind == CrashPolicy::Kind::kDropAll
                                      ? std::vector<bool>(image.pending.size())
@@ -407,8 +515,9 @@ Image Survivors(const Image& image, const CrashPolicy& policy) {
   Image after;
   after.next_id = image.next_id;
   after.graveyard = image.graveyard;
-  std::map<const Node*, NodePtr> copies;  // every node, also those that no name leads to any more
-  ForEachNode(image, [&](const NodePtr& node) {
+  std::vector<NodePtr> copies;  // of every node, also of those that no name leads to any more
+  copies.reserve(nodes.size());
+  for (const NodePtr& node : nodes) {
     auto copy = std::make_shared<Node>();
     copy->id = node->id;
     copy->is_directory = node->is_directory;
@@ -416,36 +525,157 @@ Image Survivors(const Image& image, const CrashPolicy& policy) {
       copy->durable = chooser.SurvivingContent(*node);
       copy->current = copy->durable;
     }
-    copies.emplace(node.get(), std::move(copy));
-  });
-  for (const auto& [node, copy] : copies) {
-    for (const auto& [name, child] : node->durable_entries)
-      copy->durable_entries[name] = copies.at(child.get());
+    copies.push_back(std::move(copy));
+  }
+  for (const NodePtr& node : nodes) {
+    for (const auto& [name, child] : node->durable_entries) {
+      copies[node->index]->durable_entries[name] = copies[child->index];
+    }
   }
   for (size_t i = 0; i < keep.size(); ++i) {
     if (!keep[i]) continue;
     for (const EntryChange::Entry& entry : image.pending[i].entries) {
-      Entries& entries = copies.at(entry.directory.get())->durable_entries;
+      Entries& entries = copies[entry.directory->index]->durable_entries;
       if (entry.node != nullptr) {
-        entries[entry.name] = copies.at(entry.node.get());
+        entries[entry.name] = copies[entry.node->index];
       } else {
         entries.erase(entry.name);
       }
     }
   }
-  for (const auto& [node, copy] : copies) copy->entries = copy->durable_entries;
-  after.root = copies.at(image.root.get());
+  for (const NodePtr& copy : copies) copy->entries = copy->durable_entries;
+  after.root = copies[image.root->index];
   return after;
+}
+
+namespace {
+
+constexpr size_t kAllSubsetsOf = 5;  // changes: 32 subsets
+constexpr uint64_t kEndUnits = 4;    // of a long write, at its front and at its back
+
+// Fills `out` up to its bound without repeating a list of fates.
+class Enumeration {
+ public:
+  Enumeration(std::vector<const FileChange*> changes, size_t policies_max,
+              std::vector<CrashPolicy>* out)
+      : changes_(std::move(changes)), policies_max_(policies_max), out_(*out) {}
+
+  void Subsets();
+  void Fronts();
+  void Singles();
+  void Writes();
+
+ private:
+  std::vector<Fate> All(Fate::Kind kind) const {
+    return std::vector<Fate>(changes_.size(), Fate{kind, 0, kSimSectorBytes});
+  }
+  void Add(std::vector<Fate> fates) {
+    if (out_.size() >= policies_max_) return;
+    const auto is_same = [&fates](const CrashPolicy& policy) { return policy.fates == fates; };
+    if (std::any_of(out_.begin(), out_.end(), is_same)) return;
+    out_.push_back(CrashPolicy::Fates(std::move(fates), out_.size()));
+  }
+  // One change by `fate`, those before it kept, those after it kept or lost.
+  void AddOne(size_t change, const Fate& fate, bool keep_later) {
+    std::vector<Fate> fates = All(Fate::Kind::kKept);
+    fates[change] = fate;
+    if (!keep_later) fates.resize(change + 1);
+    Add(std::move(fates));
+  }
+
+  const std::vector<const FileChange*> changes_;  // null: of entries
+  const size_t policies_max_;
+  std::vector<CrashPolicy>& out_;
+};
+
+void Enumeration::Subsets() {
+  for (uint64_t mask = 1; mask + 1 < uint64_t{1} << changes_.size(); ++mask) {
+    std::vector<Fate> fates = All(Fate::Kind::kLost);
+    for (size_t i = 0; i < fates.size(); ++i) {
+      if ((mask >> i & 1) != 0) fates[i].kind = Fate::Kind::kKept;
+    }
+    Add(std::move(fates));
+  }
+}
+
+void Enumeration::Fronts() {
+  for (size_t i = changes_.size(); i-- > 1;) {
+    std::vector<Fate> front = All(Fate::Kind::kKept);
+    std::vector<Fate> back = front;
+    front.resize(i);
+    std::fill_n(back.begin(), i, Fate{});
+    Add(std::move(front));
+    Add(std::move(back));
+  }
+}
+
+void Enumeration::Singles() {
+  for (size_t i = changes_.size(); i-- > 0;) {
+    std::vector<Fate> lost = All(Fate::Kind::kKept);
+    lost[i] = Fate{};
+    Add(std::move(lost));
+    std::vector<Fate> kept = All(Fate::Kind::kLost);
+    kept[i].kind = Fate::Kind::kKept;
+    Add(std::move(kept));
+  }
+}
+
+void Enumeration::Writes() {
+  for (size_t i = changes_.size(); i-- > 0;) {
+    const FileChange* const write = changes_[i];
+    if (write == nullptr || !write->is_write || write->bytes.empty()) continue;
+    const uint64_t end = write->offset + write->bytes.size();
+    for (const size_t unit_bytes : {kSimSectorBytes, kSimPageBytes}) {
+      const uint64_t begin = write->offset / unit_bytes * unit_bytes;
+      const uint64_t units = (end - begin + unit_bytes - 1) / unit_bytes;
+      if (units == 1 && unit_bytes != kSimSectorBytes) continue;
+      for (uint64_t unit = 0; unit < units; ++unit) {
+        if (unit >= kEndUnits && unit + kEndUnits < units) continue;
+        const auto fate = [unit, unit_bytes](Fate::Kind kind) {
+          return Fate{kind, static_cast<uint32_t>(unit), static_cast<uint32_t>(unit_bytes)};
+        };
+        if (unit > 0) {
+          AddOne(i, fate(Fate::Kind::kTornFront), false);
+          AddOne(i, fate(Fate::Kind::kTornFront), true);
+          AddOne(i, fate(Fate::Kind::kTornBack), true);
+        }
+        AddOne(i, fate(Fate::Kind::kGarbage), false);
+        AddOne(i, fate(Fate::Kind::kStale), true);
+      }
+    }
+    AddOne(i, Fate{Fate::Kind::kExtended, 0, kSimSectorBytes}, true);
+    AddOne(i, Fate{Fate::Kind::kExtended, 0, kSimSectorBytes}, false);
+    AddOne(i, Fate{Fate::Kind::kExtendedStale, 0, kSimSectorBytes}, false);
+  }
+}
+
+}  // namespace
+
+std::vector<CrashPolicy> EnumerateCrashes(const Image& image, size_t policies_max) {
+  std::vector<CrashPolicy> policies = {CrashPolicy::DropAll()};
+  const std::vector<NodePtr> nodes = AllNodes(image);
+  std::vector<const FileChange*> changes(image.pending.size(), nullptr);
+  for (const NodePtr& node : nodes) {
+    for (const FileChange& change : node->pending) changes.push_back(&change);
+  }
+  if (changes.empty()) return policies;
+  policies.push_back(CrashPolicy::KeepAll());
+  Enumeration enumeration(changes, policies_max, &policies);
+  if (changes.size() <= kAllSubsetsOf) {
+    enumeration.Subsets();
+  } else {
+    enumeration.Fronts();
+    enumeration.Singles();
+  }
+  enumeration.Writes();
+  return policies;
 }
 
 uint64_t HashDurable(const Image& image) {
   uint64_t hash = 0;
   const std::function<void(const Node&)> add = [&](const Node& node) {
     hash = Checksum({}, hash + (node.is_directory ? 1 : 2));
-    if (!node.is_directory) {
-      const ByteBuffer bytes = node.durable.ToBuffer();
-      hash = Checksum(bytes, hash + bytes.size());
-    }
+    if (!node.is_directory) hash = node.durable.Hash(hash);
     for (const auto& [name, child] : node.durable_entries) {
       hash = Checksum(AsBytes(name), hash);
       add(*child);
@@ -469,3 +699,33 @@ uint64_t UsedBytes(const Image& image) {
 }
 
 }  // namespace ashlar::env::sim
+
+namespace ashlar::env {
+
+std::string CrashPolicyText(const CrashPolicy& policy) {
+  switch (policy.kind) {
+    case CrashPolicy::Kind::kKeepAll:
+      return "keep all";
+    case CrashPolicy::Kind::kDropAll:
+      return "drop all";
+    case CrashPolicy::Kind::kRandom:
+      return "random " + std::to_string(policy.seed);
+    case CrashPolicy::Kind::kSubset: {
+      std::string text = "subset ";
+      for (const bool keep : policy.keep) text += keep ? 'K' : 'L';
+      return text;
+    }
+    case CrashPolicy::Kind::kFates:
+      break;
+  }
+  std::string text = "fates ";
+  for (const Fate& fate : policy.fates) {
+    text += "LKFBGOZS"[static_cast<size_t>(fate.kind)];
+    if (fate.kind < Fate::Kind::kTornFront || fate.kind > Fate::Kind::kStale) continue;
+    text += std::to_string(fate.unit);
+    if (fate.unit_bytes == kSimPageBytes) text += 'P';
+  }
+  return text;
+}
+
+}  // namespace ashlar::env

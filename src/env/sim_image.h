@@ -19,6 +19,7 @@
 #define ASHLAR_SRC_ENV_SIM_IMAGE_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -37,6 +38,25 @@ namespace ashlar::env {
 inline constexpr size_t kSimSectorBytes = 512;
 inline constexpr size_t kSimPageBytes = 4096;
 
+// What becomes of one pending change. Changes of entries and of sizes are kept or lost; the rest is
+// for writes, in units of 512 or 4,096 bytes.
+struct Fate {
+  enum class Kind : uint8_t {
+    kLost,
+    kKept,
+    kTornFront,      // the first `unit` units are there
+    kTornBack,       // all but the first `unit` units are there
+    kGarbage,        // all is there, but what was written in unit `unit` is noise
+    kStale,          // the same, with old bytes of another file
+    kExtended,       // the file has its new size, and zeros for bytes
+    kExtendedStale,  // the same, with old bytes of another file
+  };
+  Kind kind = Kind::kLost;
+  uint32_t unit = 0;
+  uint32_t unit_bytes = kSimSectorBytes;
+  bool operator==(const Fate&) const = default;
+};
+
 // What a crash keeps.
 struct CrashPolicy {
   enum class Kind {
@@ -44,19 +64,27 @@ struct CrashPolicy {
     kDropAll,  // nothing but what was synced
     kSubset,   // the i-th pending change iff keep[i]; changes beyond keep.size() are dropped
     kRandom,   // a subset, sectors, sizes and garbage by seed
+    kFates,    // each pending change as fates[i] says; changes beyond fates.size() are dropped
   };
   Kind kind = Kind::kDropAll;
   std::vector<bool> keep;
-  uint64_t seed = 0;
+  uint64_t seed = 0;    // kRandom; kFates: of noise and of the choice of old bytes
   bool garbage = true;  // kRandom: also garbage and stale sectors
+  std::vector<Fate> fates{};
 
-  static CrashPolicy KeepAll() { return {Kind::kKeepAll, {}, 0, false}; }
-  static CrashPolicy DropAll() { return {Kind::kDropAll, {}, 0, false}; }
+  static CrashPolicy KeepAll() { return {Kind::kKeepAll, {}, 0, false, {}}; }
+  static CrashPolicy DropAll() { return {Kind::kDropAll, {}, 0, false, {}}; }
   static CrashPolicy Subset(std::vector<bool> keep) {
-    return {Kind::kSubset, std::move(keep), 0, false};
+    return {Kind::kSubset, std::move(keep), 0, false, {}};
   }
-  static CrashPolicy Random(uint64_t seed) { return {Kind::kRandom, {}, seed, true}; }
+  static CrashPolicy Random(uint64_t seed) { return {Kind::kRandom, {}, seed, true, {}}; }
+  static CrashPolicy Fates(std::vector<Fate> fates, uint64_t seed = 0) {
+    return {Kind::kFates, {}, seed, true, std::move(fates)};
+  }
 };
+// For people and logs: "keep all", "fates KLF3" (F front, B back, G garbage, O old, Z zeros, S stale
+// size; a capital P behind a unit number: 4,096-byte units).
+std::string CrashPolicyText(const CrashPolicy& policy);
 
 namespace sim {
 
@@ -71,10 +99,19 @@ class Content {
   void Write(uint64_t offset, ByteSpan bytes);
   void Resize(uint64_t size);
   ByteBuffer ToBuffer() const;
+  // Of size and bytes, mixed with `seed`. O(pages), and O(bytes) of pages that are new.
+  uint64_t Hash(uint64_t seed) const;
   bool operator==(const Content& other) const;
 
  private:
-  using Page = std::array<std::byte, kSimPageBytes>;
+  // Never changed once it is shared. The hash is computed once for all copies.
+  struct Page {
+    std::array<std::byte, kSimPageBytes> bytes;
+    mutable std::atomic<uint64_t> hash{0};  // 0: not computed yet
+    Page() : bytes{} {}
+    Page(const Page& other) : bytes(other.bytes) {}
+    uint64_t Hash() const;
+  };
   std::vector<std::shared_ptr<const Page>> pages_;
   uint64_t size_ = 0;
 };
@@ -84,6 +121,7 @@ struct FileChange {
   bool is_write = true;  // else: resize
   uint64_t offset = 0;   // of a write; the new size of a resize
   ByteBuffer bytes;
+  bool from_page = false;  // a write through a shared page
 };
 
 struct Node;
@@ -107,6 +145,10 @@ struct Node {
   // Directories. Changes from the one to the other are in Image::pending.
   Entries entries;
   Entries durable_entries;
+
+  // Of the walk over all nodes that saw this one last.
+  uint64_t walk = 0;
+  size_t index = 0;  // in that walk
 };
 
 // One change of names, all or nothing: one entry, or two for a rename.
@@ -124,7 +166,9 @@ struct Image {
   NodePtr root;
   uint64_t next_id = 1;
   std::vector<EntryChange> pending;
-  std::deque<Content> graveyard;  // of removed files, the last few: where stale sectors come from
+  // Of removed files, the last few: where stale sectors come from.
+  std::deque<std::shared_ptr<const Content>> graveyard;
+  mutable uint64_t walks = 0;
 };
 
 Image NewImage();
@@ -156,6 +200,11 @@ void SyncDirectory(Image& image, const Node& directory);
 size_t PendingCount(const Image& image);
 // What is on the disk after a crash; shares nothing that can change. O(pages of all files).
 Image Survivors(const Image& image, const CrashPolicy& policy);
+// A bounded enumeration of what may survive, the same for equal images: all kept, all dropped, all
+// subsets of a few changes or else every front, back and single change; each write torn at each unit
+// (of long ones at the first and last few), with a garbage or stale unit, or with its size alone.
+// At most `policies_max` (2 or more), those of the newest changes first.
+std::vector<CrashPolicy> EnumerateCrashes(const Image& image, size_t policies_max);
 // Of all durable names and bytes.
 uint64_t HashDurable(const Image& image);
 // Sizes of all files that have a name now.

@@ -9,7 +9,7 @@
 #include "ashlar/store.h"
 #include "src/base/prng.h"
 #include "src/env/env.h"
-#include "tests/support/oracle.h"
+#include "src/testing/oracle.h"
 
 namespace ashlar::testing {
 

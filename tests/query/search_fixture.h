@@ -20,7 +20,7 @@
 #include "src/query/execution.h"
 #include "src/query/prepare.h"
 #include "src/text/analyzed_document.h"
-#include "tests/support/oracle.h"
+#include "src/testing/oracle.h"
 
 namespace ashlar::query {
 

@@ -22,6 +22,7 @@ void AddSearchCommand(Program* program);     // search
 void AddEvalCommand(Program* program);       // eval
 void AddInspectCommands(Program* program);   // stat, check, dump
 void AddTransferCommands(Program* program);  // export, reindex
+void AddCrashlabCommand(Program* program);   // crashlab
 
 }  // namespace ashlar::tools
 

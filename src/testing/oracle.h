@@ -2,8 +2,8 @@
 // of them for every word. Shares nothing with the store but the analyzer and the value headers.
 //
 // The formula is that of docs/architecture.md, "Scores", written again from the text; scores compare by bits.
-#ifndef ASHLAR_TESTS_SUPPORT_ORACLE_H_
-#define ASHLAR_TESTS_SUPPORT_ORACLE_H_
+#ifndef ASHLAR_SRC_TESTING_ORACLE_H_
+#define ASHLAR_SRC_TESTING_ORACLE_H_
 
 #include <cstdint>
 #include <map>
@@ -110,4 +110,4 @@ class Oracle {
 
 }  // namespace ashlar::testing
 
-#endif  // ASHLAR_TESTS_SUPPORT_ORACLE_H_
+#endif  // ASHLAR_SRC_TESTING_ORACLE_H_

@@ -1,4 +1,4 @@
-#include "tests/support/oracle.h"
+#include "src/testing/oracle.h"
 
 #include <algorithm>
 #include <cmath>

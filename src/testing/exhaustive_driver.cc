@@ -1,0 +1,200 @@
+// The exhaustive driver: every workload with the power cut at every step, and with every kind of fault at every operation.
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+#include "src/env/sim_env.h"
+#include "src/testing/driver.h"
+#include "src/testing/history.h"
+#include "src/testing/recovery_checker.h"
+#include "src/testing/workload_runner.h"
+
+namespace ashlar::testing {
+namespace {
+
+using env::CrashPolicy;
+using env::SimFault;
+using env::SimOp;
+
+constexpr size_t kPositionsPerTask = 32;
+constexpr size_t kPoliciesAfterFault = 6;
+
+// What a faultless run did: the operations at which a fault can be put.
+struct TracedOperation {
+  SimOp op = SimOp::kOpen;
+  uint64_t nth = 0;  // of its kind, from 1
+  std::string path;
+};
+
+std::vector<TracedOperation> Trace(const Workload& workload, uint64_t seed, uint64_t* trace_hash) {
+  std::vector<TracedOperation> trace;
+  std::map<SimOp, uint64_t> counts;
+  env::SimDisk disk(seed);
+  disk.SetHook([&](const env::SimOperation& operation) {
+    trace.push_back({operation.op, ++counts[operation.op], operation.path});
+    return env::SimDisk::Decision{};
+  });
+  History history(workload.schema);
+  WorkloadRunner runner(&disk, &workload, &history);
+  runner.Run().IgnoreError();  // the driver's other tasks report what is wrong with it
+  *trace_hash = disk.trace_hash();
+  return trace;
+}
+
+SimFault Failing(int error, SimFault::Effect effect = SimFault::Effect::kFails) {
+  SimFault fault;
+  fault.error = error;
+  fault.effect = effect;
+  return fault;
+}
+
+// A flipped bit is told from a torn tail only where something proves that the bytes were durable; where nothing does, the
+// documents say so (docs/durability.md, "Journal"), and there is nothing to test.
+bool MayFlip(const std::string& path) { return path.find("journal") == std::string::npos; }
+
+std::vector<SimFault> FaultsFor(const TracedOperation& operation) {
+  using Effect = SimFault::Effect;
+  std::vector<SimFault> faults;
+  switch (operation.op) {
+    case SimOp::kOpen:
+      faults = {Failing(EIO), Failing(EMFILE), Failing(ENOMEM)};
+      break;
+    case SimOp::kRead:
+      faults = {Failing(EIO), Failing(EINTR, Effect::kInterrupted)};
+      if (MayFlip(operation.path)) faults.push_back(Failing(0, Effect::kFlippedBit));
+      break;
+    case SimOp::kMap:
+      faults = {Failing(EIO), Failing(ENOMEM)};
+      if (MayFlip(operation.path)) faults.push_back(Failing(0, Effect::kFlippedBit));
+      break;
+    case SimOp::kStat:
+    case SimOp::kList:
+      faults = {Failing(EIO)};
+      break;
+    case SimOp::kCreate:
+      faults = {Failing(EIO), Failing(ENOSPC), Failing(EDQUOT), Failing(EMFILE), Failing(EIO, Effect::kFailsAfterwards)};
+      break;
+    case SimOp::kWrite:
+      faults = {Failing(EIO), Failing(ENOSPC), Failing(EDQUOT), Failing(EINTR, Effect::kInterrupted),
+                Failing(EIO, Effect::kFailsAfterwards)};
+      break;
+    case SimOp::kTruncate:
+      faults = {Failing(EIO), Failing(ENOSPC), Failing(EIO, Effect::kFailsAfterwards)};
+      break;
+    case SimOp::kSync:
+      faults = {Failing(EIO), Failing(EIO), Failing(ENOSPC), Failing(EDQUOT), Failing(EIO, Effect::kFailsAfterwards)};
+      faults[1].sync_loss = CrashPolicy::KeepAll();
+      faults[3].sync_loss = CrashPolicy::Random(operation.nth);
+      break;
+    case SimOp::kRename:
+    case SimOp::kCreateDirectory:
+      faults = {Failing(EIO), Failing(ENOSPC), Failing(EIO, Effect::kFailsAfterwards)};
+      break;
+    case SimOp::kRemove:
+    case SimOp::kSyncDirectory:
+    case SimOp::kLock:
+    case SimOp::kMapShared:
+      faults = {Failing(EIO), Failing(ENOSPC), Failing(EIO, Effect::kFailsAfterwards)};
+      break;
+  }
+  for (SimFault& fault : faults) {
+    fault.op = operation.op;
+    fault.nth = operation.nth;
+    fault.bit = operation.nth * 2654435761u;
+  }
+  return faults;
+}
+
+std::string FaultText(const SimFault& fault) {
+  static constexpr const char* kEffects[] = {"", " afterwards", " interrupted", " flipped bit", " misdirected"};
+  return absl::StrCat(env::SimOpName(fault.op.value_or(SimOp::kOpen)), " ", fault.nth, " error ", fault.error,
+                      kEffects[static_cast<size_t>(fault.effect)]);
+}
+
+RecoveryOptions RecoveryOptionsOf(const CrashLabOptions& options) {
+  RecoveryOptions recovery;
+  recovery.policies_max = options.policies_max;
+  recovery.recovery_share = options.recovery_share;
+  return recovery;
+}
+
+// One run; before each of its steps every crash is tried.
+absl::Status ExploreCrashes(LabRun* run, const Workload& workload, uint64_t seed) {
+  env::SimDisk disk(seed);
+  History history(workload.schema);
+  KnownStates known;
+  RecoveryChecker checker(RecoveryOptionsOf(run->options()), workload.options, &history, &run->states(),
+                          &run->counters(), &known);
+  absl::Status finding;
+  disk.SetObserver([&](const env::SimOperation&) {
+    if (finding.ok() && !run->Done()) finding = checker.Explore(disk);
+    run->Progress();
+  });
+  WorkloadRunner runner(&disk, &workload, &history);
+  absl::Status status = runner.Run();
+  if (finding.ok() && status.ok()) status = runner.CompareNow();
+  if (finding.ok() && status.ok() && !run->Done()) status = checker.Explore(disk);
+  ++run->counters().runs;
+  return finding.ok() ? status : finding;
+}
+
+// One run with one fault, then a crash.
+absl::Status ExploreFault(LabRun* run, const Workload& workload, uint64_t seed, const SimFault& fault,
+                          KnownStates* known) {
+  env::SimDisk disk(seed);
+  disk.AddFault(fault);
+  History history(workload.schema);
+  WorkloadRunner runner(&disk, &workload, &history);
+  if (fault.effect == SimFault::Effect::kFlippedBit) runner.ExcuseDamage();
+  absl::Status status = runner.Run();
+  if (status.ok()) status = runner.CompareNow();
+  runner.Die();
+  run->counters().faults += disk.counters().faults;
+  ++run->counters().runs;
+  RecoveryOptions recovery = RecoveryOptionsOf(run->options());
+  recovery.recovery_share = 0;
+  RecoveryChecker checker(recovery, workload.options, &history, &run->states(), &run->counters(), known);
+  disk.ClearFaults();
+  for (const CrashPolicy& policy : disk.EnumerateCrashes(kPoliciesAfterFault))
+    if (status.ok()) status = checker.ExploreOne(disk, policy);
+  if (status.ok()) status = checker.ExploreOne(disk, CrashPolicy::Random(fault.nth));
+  return status.ok() ? status : Annotate(status, absl::StrCat("fault: ", FaultText(fault)));
+}
+
+}  // namespace
+
+void RunExhaustive(LabRun* run, const std::vector<Workload>& workloads) {
+  std::vector<Task> tasks;
+  const uint64_t lab_seed = run->options().seed;
+  for (const Workload& workload : workloads) {
+    const uint64_t seed = SeedOf(lab_seed, workload.name);
+    const auto report = [run, &workload, lab_seed](const absl::Status& status) {
+      if (!status.ok()) run->AddFinding(Driver::kExhaustive, workload.name, lab_seed, status);
+    };
+    tasks.push_back([=, &workload] { report(ExploreCrashes(run, workload, seed)); });
+  }
+  for (const Workload& workload : workloads) {
+    const uint64_t seed = SeedOf(lab_seed, workload.name);
+    const auto report = [run, &workload, lab_seed](const absl::Status& status) {
+      if (!status.ok()) run->AddFinding(Driver::kExhaustive, workload.name, lab_seed, status);
+    };
+    uint64_t trace_hash = 0;
+    uint64_t replay_hash = 0;
+    auto trace = std::make_shared<const std::vector<TracedOperation>>(Trace(workload, seed, &trace_hash));
+    for (size_t first = 0; first < trace->size(); first += kPositionsPerTask) {
+      tasks.push_back([=, &workload] {
+        KnownStates known;
+        for (size_t i = first; i < std::min(trace->size(), first + kPositionsPerTask); ++i)
+          for (const SimFault& fault : FaultsFor((*trace)[i]))
+            if (!run->Done()) report(ExploreFault(run, workload, seed, fault, &known));
+      });
+    }
+    Trace(workload, seed, &replay_hash);
+    if (replay_hash != trace_hash) report(Internal("two runs of one seed did different things"));
+  }
+  RunTasks(run, tasks);
+}
+
+}  // namespace ashlar::testing

@@ -1,0 +1,262 @@
+#include "src/testing/workload_runner.h"
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+#include "src/engine/engine.h"
+
+namespace ashlar::testing {
+namespace {
+
+// Opening may meet a fault; it comes once, so that soon an attempt meets none.
+constexpr int kOpenAttemptsMax = 4;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> OpenOn(env::Env env, const std::string& directory, const Options& options,
+                                              const Schema* schema) {
+  auto engine = engine::Engine::Open(env, nullptr, directory, options, schema);
+  if (!engine.ok()) return engine.status();
+  return std::make_unique<Store>(*std::move(engine));
+}
+
+absl::Status CompareLive(const Store& store, const History& history) {
+  ASHLAR_ASSIGN_OR_RETURN(const DocumentList shown, ReadDocuments(store.TakeSnapshot()));
+  const LabState& state = history.acknowledged_state();
+  if (shown != state.documents)
+    return Internal(absl::StrCat("the store shows ", shown.size(), " documents which are not the ",
+                                 state.documents.size(), " acknowledged ones"));
+  if (store.GetStats().watermark != state.watermark) return Internal("the store shows another watermark");
+  if (store.schema() != state.oracle->schema()) return Internal("the store shows another schema");
+  return absl::OkStatus();
+}
+
+WorkloadRunner::WorkloadRunner(env::SimDisk* disk, const Workload* workload, History* history)
+    : disk_(disk),
+      workload_(*workload),
+      history_(*history),
+      options_(workload->options) {}
+
+WorkloadRunner::~WorkloadRunner() { Die(); }
+
+void WorkloadRunner::Die() {
+  if (env_.files != nullptr) disk_->KillProcess(env_);
+  store_.reset();
+  bulk_ = false;
+}
+
+void WorkloadRunner::LosePower() {
+  Die();
+  power_lost_ = true;
+}
+
+bool WorkloadRunner::FailedSync() const {
+  return store_ != nullptr && store_->GetStats().state == StoreState::kFailedSync;
+}
+
+absl::Status WorkloadRunner::Excuse(const absl::Status& status, std::string_view what) {
+  if (power_is_cut() || disk_->counters().faults > faults_before_) return absl::OkStatus();
+  if (damage_excused_ && absl::IsDataLoss(status)) return absl::OkStatus();
+  if (FailedSync() && absl::IsFailedPrecondition(status)) return absl::OkStatus();
+  return Annotate(status, absl::StrCat(ToAbsl(what), " failed although nothing was wrong"));
+}
+
+absl::Status WorkloadRunner::Run() {
+  faults_before_ = disk_->counters().faults;
+  ASHLAR_RETURN_IF_ERROR(Open());
+  for (const Operation& operation : workload_.operations) {
+    if (power_is_cut()) break;
+    if (absl::Status status = Step(operation); !status.ok())
+      return Annotate(status, absl::StrCat("operation ", operations_done_, ", line ", operation.line));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkloadRunner::Step(const Operation& operation) {
+  faults_before_ = disk_->counters().faults;
+  if (store_ == nullptr) ASHLAR_RETURN_IF_ERROR(Open());
+  if (store_ != nullptr) ASHLAR_RETURN_IF_ERROR(Do(operation));
+  ++operations_done_;
+  if (power_is_cut() || !FailedSync()) return absl::OkStatus();
+  // Reads go on; every acknowledged batch is still shown, and nothing else.
+  ASHLAR_RETURN_IF_ERROR(CompareNow());
+  Die();
+  return Open();
+}
+
+absl::Status WorkloadRunner::CompareNow() const {
+  if (store_ == nullptr || bulk_ || power_is_cut()) return absl::OkStatus();
+  const uint64_t faults = disk_->counters().faults;
+  const absl::Status status = CompareLive(*store_, history_);
+  if (damage_excused_ && absl::IsDataLoss(status)) return absl::OkStatus();
+  return disk_->counters().faults > faults ? absl::OkStatus() : status;
+}
+
+absl::Status WorkloadRunner::Open() {
+  absl::Status status;
+  for (int attempt = 0; attempt < kOpenAttemptsMax; ++attempt) {
+    const uint64_t faults = disk_->counters().faults;
+    status = OpenOnce();
+    if (status.ok() || power_is_cut()) return absl::OkStatus();
+    Die();
+    if (disk_->counters().faults == faults) return Annotate(status, "opening failed although nothing was wrong");
+  }
+  return absl::OkStatus();  // later, perhaps
+}
+
+absl::Status WorkloadRunner::OpenOnce() {
+  env_ = disk_->NewProcess();
+  Options options = options_;
+  options.create_if_missing = !history_.created();
+  ASHLAR_ASSIGN_OR_RETURN(store_, OpenOn(env_, kLabDirectory, options, &workload_.schema));
+  history_.SetCreated();
+  acknowledged_ns_.clear();
+  ASHLAR_ASSIGN_OR_RETURN(const DocumentList found, ReadDocuments(store_->TakeSnapshot()));
+  const size_t least = power_lost_       ? history_.least_after_power_loss()
+                       : closed_cleanly_ ? history_.acknowledged()
+                                         : history_.least_after_kill();
+  size_t index = 0;
+  LabStatePtr state = history_.Match(found, store_->schema(), store_->GetStats().watermark, least, &index);
+  if (state == nullptr)
+    return Internal(absl::StrCat("after reopening, the ", found.size(), " documents are no state from ", least, " to ",
+                                 history_.state_count() - 1));
+  history_.ContinueFrom(index, std::move(state));
+  history_.SetJournaled(options.durability != Durability::kOff);
+  // What survived a power loss is on the disk; and in kOff opening flushes.
+  if (power_lost_ || options.durability == Durability::kOff) history_.SetDurable();
+  closed_cleanly_ = power_lost_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status WorkloadRunner::CloseStore() {
+  const absl::Status status = store_->Close();
+  if (status.ok()) {
+    closed_cleanly_ = true;
+    history_.SetDurable();
+  }
+  const absl::Status excused = status.ok() ? status : Excuse(status, "closing");
+  Die();
+  return excused;
+}
+
+absl::Status WorkloadRunner::Do(const Operation& operation) {
+  switch (operation.kind) {
+    case Operation::Kind::kWrite:
+      return Write(operation);
+    case Operation::Kind::kAddField:
+      return AddField(operation);
+    case Operation::Kind::kWait:
+      disk_->AdvanceClock(operation.number * 1'000'000);
+      return absl::OkStatus();
+    case Operation::Kind::kReopen:
+      ASHLAR_RETURN_IF_ERROR(CompareNow());
+      ASHLAR_RETURN_IF_ERROR(CloseStore());
+      break;
+    case Operation::Kind::kKill:
+      ASHLAR_RETURN_IF_ERROR(CompareNow());
+      Die();
+      break;
+    default:
+      return Upkeep(operation);
+  }
+  if (power_is_cut()) return absl::OkStatus();
+  if (operation.options.has_value()) options_ = *operation.options;
+  return Open();
+}
+
+absl::Status WorkloadRunner::Upkeep(const Operation& operation) {
+  absl::Status status;
+  const char* what = "";
+  const uint64_t now_ns = env_.clock->MonotonicNs();
+  switch (operation.kind) {
+    case Operation::Kind::kSync:
+      what = "Sync";
+      status = store_->Sync();
+      break;
+    case Operation::Kind::kFlush:
+      what = "Flush";
+      status = store_->Flush();
+      break;
+    case Operation::Kind::kMerge:
+      what = "Merge";
+      status = store_->Merge(static_cast<uint32_t>(operation.number));
+      break;
+    default:
+      what = "RunPending";
+      status = store_->RunPending();
+      break;
+  }
+  if (!status.ok()) return Excuse(status, what);
+  if (operation.kind == Operation::Kind::kRunPending) {
+    NoteInterval(now_ns);
+    return absl::OkStatus();
+  }
+  history_.SetDurable();
+  bulk_ = false;
+  return absl::OkStatus();
+}
+
+// What was acknowledged an interval before a call that checks for that is durable when the call returns.
+void WorkloadRunner::NoteInterval(uint64_t called_ns) {
+  for (const auto& [acknowledged_ns, state] : acknowledged_ns_)
+    if (called_ns >= acknowledged_ns + uint64_t{options_.interval_ms} * 1'000'000) history_.SetDurable(state);
+}
+
+absl::Status WorkloadRunner::AddField(const Operation& operation) {
+  const std::vector<Field> fields = {AddedField(operation.name)};
+  if (history_.oracle().schema().IndexOf(operation.name) >= 0) {
+    const absl::Status status = store_->AddFields(fields);
+    if (status.ok()) return Internal("a field was added twice");
+    return absl::IsInvalidArgument(status) ? absl::OkStatus() : Excuse(status, "AddFields");
+  }
+  history_.BeginFields(fields);
+  const absl::Status status = store_->AddFields(fields);
+  if (status.ok()) {
+    history_.AcknowledgeFields();
+    history_.SetDurable();
+    bulk_ = false;
+    return status;
+  }
+  if (!power_is_cut() && !FailedSync()) history_.Refuse();
+  return Excuse(status, "AddFields");
+}
+
+absl::Status WorkloadRunner::Write(const Operation& operation) {
+  const WriteBatch batch = MakeBatch(operation.parts, history_.oracle(), &version_);
+  const absl::Status expected = history_.Begin(batch, operation.write.watermark);
+  if (expected.ok() && operation.must_fail) return InvalidArgument("the workload says 'fail', and nothing is wrong");
+  const bool had_failed = FailedSync();
+  const uint64_t now_ns = env_.clock->MonotonicNs();
+  const absl::StatusOr<WriteResult> result = store_->Write(batch, operation.write);
+  if (!expected.ok()) {
+    if (result.ok()) return Internal("a batch that breaks a rule was accepted");
+    return result.status().code() == expected.code() ? absl::OkStatus() : Excuse(result.status(), "a bad batch");
+  }
+  if (!result.ok()) {
+    if (power_is_cut()) return absl::OkStatus();
+    if (!FailedSync() || had_failed) {
+      history_.Refuse();
+    } else {
+      history_.LeaveUnknown();
+    }
+    return Excuse(result.status(), "a write");
+  }
+  ASHLAR_RETURN_IF_ERROR(history_.Acknowledge(result->sequence));
+  if (operation.write.keys_are_new) {
+    bulk_ = true;
+  } else {
+    bulk_ = false;
+    if (result->existed != history_.begun_existed()) return Internal("a batch said wrongly what existed before");
+  }
+  const Durability asked = operation.write.durability.value_or(options_.durability);
+  if (std::min(asked, options_.durability) == Durability::kSync ||
+      (options_.durability == Durability::kOff && asked != Durability::kOff)) {
+    history_.SetDurable();
+  }
+  if (options_.durability == Durability::kInterval) {
+    NoteInterval(now_ns);
+    acknowledged_ns_.emplace_back(env_.clock->MonotonicNs(), history_.acknowledged());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ashlar::testing

@@ -1,0 +1,85 @@
+// Runs a workload on a simulated disk and keeps its history. The store must do everything right that no fault prevents:
+// whatever else it does is an error of Run.
+#ifndef ASHLAR_SRC_TESTING_WORKLOAD_RUNNER_H_
+#define ASHLAR_SRC_TESTING_WORKLOAD_RUNNER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ashlar/store.h"
+#include "src/env/sim_env.h"
+#include "src/testing/history.h"
+#include "src/testing/workload.h"
+
+namespace ashlar::testing {
+
+inline constexpr char kLabDirectory[] = "/store";
+
+// A store over any environment, as Store::Open makes one over the operating system's.
+absl::StatusOr<std::unique_ptr<Store>> OpenOn(env::Env env, const std::string& directory, const Options& options,
+                                              const Schema* schema);
+
+// OK if the live store shows exactly the acknowledged state.
+absl::Status CompareLive(const Store& store, const History& history);
+
+// One thread. The disk, the workload and the history must outlive it.
+class WorkloadRunner {
+ public:
+  WorkloadRunner(env::SimDisk* disk, const Workload* workload, History* history);
+  ~WorkloadRunner();
+
+  // All operations, up to the end or until the power is cut. Not OK: a finding.
+  absl::Status Run();
+  // Opens the store if it is not open, and does one operation: for drivers that make them up as they go.
+  absl::Status Step(const Operation& operation);
+  // Bits are flipped under the store: an error that says so is none.
+  void ExcuseDamage() { damage_excused_ = true; }
+  bool power_is_cut() const { return disk_->power_is_cut(); }
+  uint64_t operations_done() const { return operations_done_; }
+  // Compares what the store shows with the history, if it is open. Not OK: a finding.
+  absl::Status CompareNow() const;
+  // The process ends without closing anything.
+  void Die();
+  // The same, and the disk has lost, or will lose before the next step, what was not durable.
+  void LosePower();
+  const Options& options() const { return options_; }
+
+ private:
+  absl::Status Open();
+  absl::Status OpenOnce();
+  absl::Status Do(const Operation& operation);
+  absl::Status Write(const Operation& operation);
+  absl::Status AddField(const Operation& operation);
+  absl::Status Upkeep(const Operation& operation);
+  absl::Status CloseStore();
+  // An operation failed. OK if it had the right to.
+  absl::Status Excuse(const absl::Status& status, std::string_view what);
+  bool FailedSync() const;
+  void NoteInterval(uint64_t called_ns);
+
+  env::SimDisk* const disk_;
+  const Workload& workload_;
+  History& history_;
+  Options options_;
+  env::Env env_{};
+  std::unique_ptr<Store> store_;
+  uint64_t version_ = 0;
+  uint64_t operations_done_ = 0;
+  uint64_t faults_before_ = 0;  // of the operation being done
+  bool bulk_ = false;           // batches wait that are not visible before a flush
+  bool closed_cleanly_ = false;
+  bool damage_excused_ = false;
+  bool power_lost_ = false;
+  // kInterval: when each acknowledged state that may not be durable yet was acknowledged.
+  std::vector<std::pair<uint64_t, size_t>> acknowledged_ns_;
+};
+
+}  // namespace ashlar::testing
+
+#endif  // ASHLAR_SRC_TESTING_WORKLOAD_RUNNER_H_
