@@ -85,7 +85,7 @@ prints "an array" '{"id":"c","title":"Brick","body":"baked clay","tags":["red","
 exits "get what is not there" 1 "$ashlar" get s nobody
 says "get says what is missing" nobody
 exits "stat" 0 "$ashlar" stat s --json
-json "the members of stat" 'set("documents deleted segments journal overlay open_mode state state_remedy counters".split()) < set(j)'
+json "the members of stat" 'set("documents deleted segments journal overlay open_mode state state_remedy counters".split())<set(j)'
 json "three documents" 'j["documents"] == 3 and j["deleted"] == 0 and j["open_mode"] == "mapped"'
 json "journal and overlay" 'set(j["journal"]) == {"files","bytes","replay_bytes"} and set(j["overlay"]) == {"documents","bytes"}'
 exits "stat for people" 0 "$ashlar" stat s
