@@ -631,7 +631,7 @@ class SimFiles : public FileSystem {
     return sim::Lookup(core_->image_, SplitPath(path)) != nullptr;
   }
   absl::StatusOr<uint64_t> AvailableBytes(const std::string& path) override {
-    const std::lock_guard<std::mutex> guard(core_->mutex_);
+    const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
     ASHLAR_RETURN_IF_ERROR(LookLocked(SimOp::kStat, path));
     if (sim::Lookup(core_->image_, SplitPath(path)) == nullptr) {
       return EnvError(ENOENT, "statvfs", path);
