@@ -217,7 +217,7 @@ absl::Status Engine::PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segm
     // The journal goes on in a new file, so that everything before it can go once the catalog has the new floor.
     absl::Status status = EnsureJournal();
     if (status.ok()) status = journal_->Rotate(JournalContext());
-    if (!status.ok()) return Fail(status, journal_ != nullptr && journal_->broken());
+    if (!status.ok()) return Fail(status, NewJournalMayBeThere());
     oldest_unsynced_ns_ = 0;  // a rotation syncs what it leaves
     interval_asked_ = false;
     value.journal_number = journal_->end().number;

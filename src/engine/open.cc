@@ -68,7 +68,6 @@ absl::Status Engine::OpenFiles(const Schema* schema) {
   if (!*exists) {
     if (!options_.create_if_missing) return NotFound(absl::StrCat(directory_, ": no such directory"));
     ASHLAR_RETURN_IF_ERROR(env_.files->CreateDirectory(directory_));
-    if (SiteIsOn(Site::kOpenParentSync)) ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(ParentOf(directory_)));
   }
   if (!options_.create_if_missing) {
     // Before the lock, which would leave a lock file in a directory that is not a store.
@@ -102,6 +101,12 @@ absl::Status Engine::OpenFiles(const Schema* schema) {
 }
 
 absl::Status Engine::CreateStore(const Schema& schema) {
+  // The directory's own name may not be durable, whoever made it: an attempt to make the store that failed here, too.
+  if (SiteIsOn(Site::kOpenParentSync)) {
+    const absl::Status synced = env_.files->SyncDirectory(ParentOf(directory_));
+    // Who may not even look at the parent can't have made the directory.
+    if (!synced.ok() && !absl::IsPermissionDenied(synced)) return synced;
+  }
   if (catalog_ == nullptr) {
     ASHLAR_ASSIGN_OR_RETURN(catalog_, catalog::OpenCatalog(env_, directory_, catalog::Access::kCreate));
   }

@@ -204,10 +204,11 @@ void Engine::WriteGroup(const std::vector<PendingWrite*>& writes) {
 
 absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, const std::vector<Sequence>& firsts,
                                   bool sync) {
-  // A seal says that no sequence beyond it was handed out. So the first group after one is synced in every mode: else
-  // power loss could take acknowledged batches and leave the seal as the end, and their sequences would be given again.
-  if (journal_ == nullptr && replay_end_.sealed && SiteIsOn(Site::kWriteSyncAfterSeal)) sync = true;
-  if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, false);
+  // A seal says that no sequence beyond it was handed out, and an unclean end that fewer than kUnsyncedSequencesMax were. So
+  // the first group that goes on behind either is synced in every mode: else power loss could take acknowledged batches and
+  // leave the older end, and their sequences would be given again.
+  if (!session_synced_ && replay_end_.file_count > 0 && SiteIsOn(Site::kWriteSyncAfterSeal)) sync = true;
+  if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, NewJournalMayBeThere());
   std::vector<journal::Record> records;
   records.reserve(writes.size());
   uint64_t bytes = 0;
@@ -241,7 +242,20 @@ absl::Status Engine::SyncJournal() {
     return Fail(Annotate(status, "the outcome is unknown until the store is reopened"), true);
   oldest_unsynced_ns_ = 0;
   interval_asked_ = false;
+  session_synced_ = true;
   return absl::OkStatus();
+}
+
+// After the making of the journal's first file failed: if its name can be seen, nobody knows whether it lasts, and a second
+// file must not take the same place in the chain.
+bool Engine::NewJournalMayBeThere() const {
+  if (journal_ != nullptr) return journal_->broken();
+  const absl::StatusOr<std::vector<env::FileSystem::DirectoryEntry>> entries = env_.files->List(directory_);
+  if (!entries.ok()) return true;
+  const uint64_t last = replay_end_.file_count > 0 ? replay_end_.end.number : committed_.journal_number - 1;
+  return std::any_of(entries->begin(), entries->end(), [last](const env::FileSystem::DirectoryEntry& entry) {
+    return journal::NumberOf(entry.name).value_or(0) > last;
+  });
 }
 
 absl::Status Engine::SyncIfDue() {

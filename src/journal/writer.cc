@@ -472,7 +472,11 @@ absl::Status FileWriter::StartFile(uint64_t group_bytes, const Tail& tail) {
     RemoveQuietly(blank.path);
     return status;
   }
-  ASHLAR_RETURN_IF_ERROR(files_.Rename(blank.path, PathOf(FileName(number))));
+  if (const absl::Status renamed = files_.Rename(blank.path, PathOf(FileName(number))); !renamed.ok()) {
+    // A file that has its name all the same ends the one before it, so nothing more may go there.
+    const absl::StatusOr<bool> exists = files_.Exists(PathOf(FileName(number)));
+    return exists.ok() && !*exists ? renamed : Break(renamed);
+  }
   ASHLAR_RETURN_IF_ERROR(SyncDirectory());
 
   ++(blank.recycled ? counters_.files_recycled : counters_.files_created);

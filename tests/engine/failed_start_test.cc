@@ -1,0 +1,89 @@
+// What failed or was killed while a store or its journal was young: found by the crash laboratory.
+#include <gtest/gtest.h>
+
+#include "src/env/sim_env.h"
+#include "src/testing/workload.h"
+#include "src/testing/workload_runner.h"
+#include "tests/support/status_matchers.h"
+
+namespace ashlar::testing {
+namespace {
+
+using env::CrashPolicy;
+using env::SimDisk;
+using env::SimFault;
+using env::SimOp;
+
+absl::StatusOr<std::unique_ptr<Store>> OpenAgain(SimDisk* disk, Durability durability = Durability::kSync) {
+  Options options;
+  options.create_if_missing = true;
+  options.durability = durability;
+  options.journal_file_bytes_min = 4096;
+  const Schema schema = WorkloadSchema(true);
+  return OpenOn(disk->NewProcess(), kLabDirectory, options, &schema);
+}
+
+Document Doc(uint64_t key) { return WorkloadDocument(WorkloadSchema(true), key, key, 0); }
+
+SimFault Fault(SimOp op, uint64_t nth, SimFault::Effect effect) {
+  SimFault fault;
+  fault.op = op;
+  fault.nth = nth;
+  fault.effect = effect;
+  return fault;
+}
+
+// Whatever operation fails while a store is made and takes its first writes: what is acknowledged after trying again
+// survives power loss.
+TEST(FailedStartTest, TryingAgainLosesNothing) {
+  for (const SimOp op : {SimOp::kCreateDirectory, SimOp::kSyncDirectory, SimOp::kRename, SimOp::kSync, SimOp::kCreate}) {
+    for (const auto effect : {SimFault::Effect::kFails, SimFault::Effect::kFailsAfterwards}) {
+      for (uint64_t nth = 1; nth < 8; ++nth) {
+        SCOPED_TRACE(std::string(env::SimOpName(op)) + " " + std::to_string(nth));
+        SimDisk disk(nth);
+        disk.AddFault(Fault(op, nth, effect));
+        std::vector<uint64_t> acknowledged;
+        std::unique_ptr<Store> store;
+        for (uint64_t key = 0; key < 8; ++key) {
+          if (store == nullptr) {
+            auto opened = OpenAgain(&disk);
+            if (!opened.ok()) continue;
+            store = *std::move(opened);
+          }
+          if (store->Put(Doc(key)).ok()) acknowledged.push_back(key);
+          if (store->GetStats().state == StoreState::kFailedSync) store.reset();
+        }
+        ASSERT_GE(acknowledged.size(), 5u);
+        disk.Crash(CrashPolicy::DropAll());
+        store.reset();
+        ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk));
+        for (const uint64_t key : acknowledged) EXPECT_OK(store->TakeSnapshot().Get("k" + std::to_string(key)));
+      }
+    }
+  }
+}
+
+// A second unclean end within what the first one left un-synced.
+TEST(FailedStartTest, KillsAndPowerLossReuseNoSequence) {
+  SimDisk disk(1);
+  Sequence newest = 0;
+  for (int round = 0; round < 3; ++round) {
+    const env::Env process = disk.NewProcess();
+    Options options;
+    options.create_if_missing = true;
+    options.durability = Durability::kOs;
+    const Schema schema = WorkloadSchema(true);
+    ASSERT_OK_AND_ASSIGN(const auto store, OpenOn(process, kLabDirectory, options, &schema));
+    for (uint64_t key = 0; key < 3; ++key) {
+      ASSERT_OK_AND_ASSIGN(newest, store->Put(Doc(key)));
+    }
+    disk.KillProcess(process);
+  }
+  disk.Crash(CrashPolicy::DropAll());
+  ASSERT_OK_AND_ASSIGN(const auto store, OpenAgain(&disk, Durability::kOs));
+  ASSERT_OK_AND_ASSIGN(const Sequence next, store->Put(Doc(9)));
+  EXPECT_GT(next, newest);
+}
+
+}  // namespace
+}  // namespace ashlar::testing
