@@ -46,6 +46,11 @@ struct CatalogValue {
 
 inline constexpr size_t kAnalyzerIdentityBytesMax = 4096;
 
+// C-6: whether the value was committed by a checkpoint, and no writer has committed since.
+inline bool IsCheckpoint(const CatalogValue& value) {
+  return value.durable_journal_number == 0 && value.durable_journal_offset == value.generation;
+}
+
 // The file id in a catalog value's header: derived from the store and the generation, so that equal values have equal
 // bytes and a value in the wrong place is noticed.
 FileId CatalogFileId(const StoreId& store_id, uint64_t generation);

@@ -60,6 +60,11 @@ bool PositionBlockReader::Load(uint64_t stream) {
   return true;
 }
 
+bool PositionBlockReader::EndsHere() {
+  if (count_ == 0) return begin_ == end_;
+  return Load((count_ - 1) / kStreamValuesMax) && next_ == end_;
+}
+
 bool PositionBlockReader::Read(uint64_t from, uint64_t n, std::vector<uint32_t>* out) {
   if (n > count_ || from > count_ - n) return false;
   while (n > 0) {

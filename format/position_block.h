@@ -33,6 +33,8 @@ class PositionBlockReader {
       : begin_(in), end_(end), count_(count), next_(in) {}
   // Appends steps [from, from + n). False for bytes that break P-11. Cheap when `from` does not fall.
   bool Read(uint64_t from, uint64_t n, std::vector<uint32_t>* out);
+  // Whether the last step ends the bytes.
+  bool EndsHere();
 
  private:
   bool Load(uint64_t stream);

@@ -22,6 +22,7 @@ namespace ashlar::format {
 
 inline constexpr size_t kSectionEntryBytes = 32;
 inline constexpr size_t kSegmentFooterBytes = 128;
+inline constexpr size_t kFooterFileIdOffset = 48;
 
 // A reader that does not know the section may ignore it. DO NOT CHANGE.
 inline constexpr uint16_t kSectionOptional = 1;

@@ -81,6 +81,13 @@ class Store final {
   // Verifies every byte and every cross-reference; returns what it found, damage and notes.
   absl::StatusOr<std::vector<Finding>> Check() const;
 
+  // Makes a consistent copy of the store in another directory, while it is written to and without stopping anybody: all
+  // batches up to the report's sequence, which is what a snapshot taken now shows. The copy is a store of its own with the
+  // same DocumentIds. Also for read-only stores.
+  // AlreadyExists, FailedPrecondition: `directory` is not free, or no earlier checkpoint of this store. Unavailable: it is in
+  // use. DataLoss: damage, in the store or the copy. A checkpoint that fails removes what it made.
+  absl::StatusOr<CheckpointReport> Checkpoint(const std::string& directory, const CheckpointOptions& options = {}) const;
+
   // Seals the journal and releases everything. Snapshots stay usable. Idempotent.
   absl::Status Close();
 

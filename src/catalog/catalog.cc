@@ -12,6 +12,11 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenCatalog(env::Env env, const std::st
                                                   : OpenLmdbCatalog(env, directory, access);
 }
 
+absl::Status ReplaceCatalog(env::Env env, const std::string& directory, const format::CatalogValue& value) {
+  return env.files->NativePath(directory).empty() ? ReplaceFileCatalog(env, directory, value)
+                                                  : ReplaceLmdbCatalog(env, directory, value);
+}
+
 bool IsCatalogFile(std::string_view name) { return IsFileCatalogFile(name) || IsLmdbCatalogFile(name); }
 
 absl::StatusOr<ByteBuffer> EncodeForCommit(const format::CatalogValue& value, std::string_view source) {

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,8 +27,8 @@ class Catalog {
   virtual absl::StatusOr<format::CatalogValue> Read() = 0;
   // `value.generation` must be the newest plus one (1 for the first).
   virtual absl::Status Commit(const format::CatalogValue& value) = 0;
-  // Verifies every page and value; findings as text, each naming file, section and offset.
-  virtual absl::StatusOr<std::vector<std::string>> Check() = 0;
+  // Verifies every page and value; returns what it found, each with its place.
+  virtual absl::StatusOr<std::vector<absl::Status>> Check() = 0;
 };
 
 enum class Access { kCreate, kWrite, kRead };
@@ -36,6 +37,11 @@ enum class Access { kCreate, kWrite, kRead };
 // it returns; kWrite and kRead: NotFound if there is none. kRead changes nothing but LMDB's reader table, and works on read-only
 // media. Every page of an LMDB file is checked by a bounded walker of ours before LMDB is let near it.
 absl::StatusOr<std::unique_ptr<Catalog>> OpenCatalog(env::Env env, const std::string& directory, Access access);
+
+// Makes `value` the newest of a directory that may have a catalog of an older generation or none; its generation may leave
+// some out. Built aside and put in place by a rename: after a crash the directory has the old catalog or the new one. For
+// copies of a store: the caller holds the directory's lock, and who has the old catalog open goes on seeing that.
+absl::Status ReplaceCatalog(env::Env env, const std::string& directory, const format::CatalogValue& value);
 
 // Names of files in the directory that belong to the catalog, so that nobody takes them for orphans.
 bool IsCatalogFile(std::string_view name);

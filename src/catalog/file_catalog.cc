@@ -33,7 +33,9 @@ class FileCatalog : public Catalog {
   absl::Status Init();
   absl::StatusOr<format::CatalogValue> Read() override;
   absl::Status Commit(const format::CatalogValue& value) override;
-  absl::StatusOr<std::vector<std::string>> Check() override;
+  absl::StatusOr<std::vector<absl::Status>> Check() override;
+  // Commit without an older value, or over one that is not the generation before.
+  absl::Status Replace(const format::CatalogValue& value);
 
  private:
   std::string PathOf(std::string_view name) const { return env::JoinPath(directory_, name); }
@@ -42,6 +44,8 @@ class FileCatalog : public Catalog {
   absl::StatusOr<format::CatalogValue> ReadGeneration(uint64_t generation);
   absl::Status WriteFile(const std::string& path, ByteSpan bytes);
   absl::Status Publish(const std::string& from, uint64_t generation);
+  // `generations`: what is there.
+  absl::Status WriteAndPublish(const format::CatalogValue& value, const std::vector<uint64_t>& generations);
   void RemoveOld(const std::vector<uint64_t>& generations);
 
   env::FileSystem& files_;
@@ -123,6 +127,18 @@ absl::Status FileCatalog::Commit(const format::CatalogValue& value) {
   if (generations.empty()) return DataLoss(directory_, "catalog", 0, "the catalog is gone");
   if (value.generation != generations.back() + 1)
     return FailedPrecondition(absl::StrCat("generation ", value.generation, " does not follow ", generations.back()));
+  return WriteAndPublish(value, generations);
+}
+
+absl::Status FileCatalog::Replace(const format::CatalogValue& value) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint64_t> generations, Generations());
+  if (!generations.empty() && value.generation <= generations.back())
+    return FailedPrecondition(absl::StrCat("generation ", value.generation, " is not above ", generations.back()));
+  return WriteAndPublish(value, generations);
+}
+
+absl::Status FileCatalog::WriteAndPublish(const format::CatalogValue& value, const std::vector<uint64_t>& generations) {
   const std::string path = PathOf(kNewName);
   ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, EncodeForCommit(value, path));
   if (const absl::Status status = WriteFile(path, bytes); !status.ok()) {
@@ -136,14 +152,14 @@ absl::Status FileCatalog::Commit(const format::CatalogValue& value) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> FileCatalog::Check() {
+absl::StatusOr<std::vector<absl::Status>> FileCatalog::Check() {
   const std::lock_guard<std::mutex> guard(mutex_);
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint64_t> generations, Generations());
-  std::vector<std::string> findings;
+  std::vector<absl::Status> findings;
   for (const uint64_t generation : generations) {
     if (generation == 0) continue;
     const absl::Status status = ReadGeneration(generation).status();
-    if (!status.ok() && !absl::IsNotFound(status)) findings.emplace_back(FromAbsl(status.message()));
+    if (!status.ok() && !absl::IsNotFound(status)) findings.push_back(status);
   }
   return findings;
 }
@@ -154,6 +170,10 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenFileCatalog(env::Env env, const std
   auto catalog = std::make_unique<FileCatalog>(env, directory, access);
   ASHLAR_RETURN_IF_ERROR(catalog->Init());
   return std::unique_ptr<Catalog>(std::move(catalog));
+}
+
+absl::Status ReplaceFileCatalog(env::Env env, const std::string& directory, const format::CatalogValue& value) {
+  return FileCatalog(env, directory, Access::kWrite).Replace(value);
 }
 
 bool IsFileCatalogFile(std::string_view name) { return name == kNewName || GenerationOf(name).has_value(); }

@@ -4,6 +4,7 @@
 #include <lmdb.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -20,9 +21,12 @@ namespace {
 constexpr std::string_view kFileName = "catalog.lmdb";
 constexpr std::string_view kLockName = "catalog.lmdb-lock";
 constexpr std::string_view kNewName = "catalog-new.lmdb";
+constexpr std::string_view kNewLockName = "catalog-new.lmdb-lock";
 constexpr uint64_t kGenerationsKept = 2;
 constexpr int kAttemptsMax = 100;  // commits that may pass by while one value is read
 constexpr size_t kLockFileBytes = 8192;  // room for LMDB's 126 readers
+// In a meta page; see lmdb_walker.cc.
+constexpr uint64_t kMetaPageBytesOffset = 16 + 24, kMetaTransactionOffset = 16 + 128;
 
 using Key = std::array<std::byte, 8>;
 
@@ -59,7 +63,9 @@ class LmdbCatalog : public Catalog {
 
   absl::StatusOr<format::CatalogValue> Read() override;
   absl::Status Commit(const format::CatalogValue& value) override;
-  absl::StatusOr<std::vector<std::string>> Check() override;
+  absl::StatusOr<std::vector<absl::Status>> Check() override;
+  // `expected`: the generation that must be the newest now; 0: none.
+  absl::Status CommitAfter(uint64_t expected, const format::CatalogValue& value);
 
  private:
   // The newest generation's key and bytes; false if there is none.
@@ -138,12 +144,16 @@ absl::Status LmdbCatalog::Put(MDB_txn* txn, MDB_dbi dbi, uint64_t generation, By
 }
 
 absl::Status LmdbCatalog::Commit(const format::CatalogValue& value) {
+  return CommitAfter(value.generation - 1, value);
+}
+
+absl::Status LmdbCatalog::CommitAfter(uint64_t expected, const format::CatalogValue& value) {
   if (!writable_) return FailedPrecondition(absl::StrCat(path_, ": open for reading only"));
   ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, EncodeForCommit(value, SourceOf(path_, value.generation)));
   return (*share_)->Transact(true, [&](MDB_txn* txn, MDB_dbi dbi) -> absl::Status {
     uint64_t newest = 0;
     ASHLAR_ASSIGN_OR_RETURN(const bool found, Newest(txn, dbi, &newest, nullptr));
-    if (value.generation != (found ? newest : 0) + 1)
+    if ((found ? newest : 0) != expected)
       return FailedPrecondition(absl::StrCat(path_, ": generation ", value.generation, " does not follow ", newest));
     if (mdb_txn_id(txn) != value.generation)
       return DataLoss(path_, "lmdb meta", 0, absl::StrCat("transaction ", mdb_txn_id(txn), " for generation ",
@@ -152,20 +162,63 @@ absl::Status LmdbCatalog::Commit(const format::CatalogValue& value) {
   });
 }
 
-absl::StatusOr<std::vector<std::string>> LmdbCatalog::Check() {
-  std::vector<std::string> findings;
+absl::StatusOr<std::vector<absl::Status>> LmdbCatalog::Check() {
+  std::vector<absl::Status> findings;
   const absl::StatusOr<LmdbContent> content = WalkFile(files_, path_);
   if (!content.ok()) {
     if (!absl::IsDataLoss(content.status())) return content.status();
-    findings.emplace_back(FromAbsl(content.status().message()));
+    findings.push_back(content.status());
     return findings;
   }
   for (const LmdbEntry& entry : content->entries) {
     const absl::Status status = DecodeEntry(path_, entry.generation, entry.value).status();
+    // The value's own error counts from its start, which is no place in the file.
     if (!status.ok())
-      findings.push_back(absl::StrCat(path_, ": value at offset ", entry.offset, ": ", status.message()));
+      findings.push_back(DataLoss(path_, "catalog value", entry.offset, FromAbsl(status.message())));
   }
   return findings;
+}
+
+// ---- Replacing.
+
+// Gives both metas of a new, empty file higher transactions, in turn as LMDB has them. The walker's rules then hold once
+// the newest two generations, and the two before the older state's, were committed.
+absl::Status StartAtTransaction(env::FileSystem& files, const std::string& path, uint64_t transaction) {
+  ByteBuffer first(kMetaTransactionOffset + 8);
+  {
+    ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, files.OpenForRead(path));
+    ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*file, path, "lmdb meta", 0, first));
+  }
+  const uint64_t page_bytes = LoadU32(first.data() + kMetaPageBytesOffset);
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, files.OpenForWrite(path));
+  for (const uint64_t id : {transaction - 1, transaction}) {
+    std::array<std::byte, 8> bytes{};
+    StoreU64(bytes.data(), id);
+    ASHLAR_RETURN_IF_ERROR(file->WriteAt(id % 2 * page_bytes + kMetaTransactionOffset, bytes));
+  }
+  ASHLAR_RETURN_IF_ERROR(file->Sync());
+  return file->Close();
+}
+
+// A new file whose newest value is `value`, durable but for its name. LMDB can't skip transactions, and the newest two hold
+// two generations each, so up to two generations before are given the same state.
+absl::Status MakeCatalogAt(env::Env env, const std::string& path, const format::CatalogValue& value) {
+  env::FileSystem& files = *env.files;
+  const uint64_t before = std::min<uint64_t>(value.generation - 1, kGenerationsKept);
+  const uint64_t start = value.generation - before - 1;
+  ASHLAR_RETURN_IF_ERROR(LmdbEnvironment::CreateFile(files.NativePath(path)));
+  if (start > 0) ASHLAR_RETURN_IF_ERROR(StartAtTransaction(files, path, start));
+  {
+    ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<LmdbEnvironment::Share> share,
+                            LmdbEnvironment::Acquire(files.NativePath(path), /*writable=*/true));
+    LmdbCatalog catalog(env, path, std::move(share), /*writable=*/true);
+    format::CatalogValue step = value;
+    for (step.generation = start + 1; step.generation <= value.generation; ++step.generation)
+      ASHLAR_RETURN_IF_ERROR(catalog.CommitAfter(step.generation == start + 1 ? 0 : step.generation - 1, step));
+  }
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, files.OpenForWrite(path));
+  ASHLAR_RETURN_IF_ERROR(file->Sync());
+  return file->Close();
 }
 
 // ---- Opening.
@@ -215,6 +268,33 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenLmdbCatalog(env::Env env, const std
   return std::unique_ptr<Catalog>(std::make_unique<LmdbCatalog>(env, path, std::move(share), writable));
 }
 
-bool IsLmdbCatalogFile(std::string_view name) { return name == kFileName || name == kLockName || name == kNewName; }
+absl::Status ReplaceLmdbCatalog(env::Env env, const std::string& directory, const format::CatalogValue& value) {
+  env::FileSystem& files = *env.files;
+  const std::string made = env::JoinPath(directory, kNewName);
+  const std::string made_lock = env::JoinPath(directory, kNewLockName);
+  const auto remove = [&files](const std::string& path) {
+    const absl::Status status = files.Remove(path);
+    return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  };
+  ASHLAR_RETURN_IF_ERROR(remove(made));
+  ASHLAR_RETURN_IF_ERROR(remove(made_lock));
+  absl::Status status = MakeCatalogAt(env, made, value);
+  if (status.ok()) status = WalkFile(files, made).status();
+  remove(made_lock).IgnoreError();
+  // A lock file tells the transaction that its users know. Those of the old catalog keep the old one, without its name.
+  const std::string lock = env::JoinPath(directory, kLockName);
+  if (status.ok()) status = remove(lock);
+  if (status.ok()) status = files.Rename(made, env::JoinPath(directory, kFileName));
+  if (!status.ok()) {
+    remove(made).IgnoreError();
+    return status;
+  }
+  remove(lock).IgnoreError();  // made in between by a reader that still found the old catalog
+  return files.SyncDirectory(directory);
+}
+
+bool IsLmdbCatalogFile(std::string_view name) {
+  return name == kFileName || name == kLockName || name == kNewName || name == kNewLockName;
+}
 
 }  // namespace ashlar::catalog

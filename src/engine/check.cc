@@ -1,4 +1,5 @@
-// Check: everything is read and compared with everything that depends on it.
+// Check: everything is read and compared with everything that depends on it. First each file for itself; what concerns
+// several is compared only where the files are whole, so that one damage is not told many times.
 #include <algorithm>
 #include <utility>
 
@@ -7,114 +8,221 @@
 #include "src/base/status.h"
 #include "src/engine/engine.h"
 #include "src/engine/file_names.h"
+#include "src/engine/finding.h"
 #include "src/engine/read_view.h"
 #include "src/segment/segment_builder.h"
 
 namespace ashlar::engine {
 namespace {
 
-using Findings = std::vector<std::string>;
+constexpr size_t kFindingsOfAKindMax = 100;
 
-void Add(const absl::Status& status, Findings* findings) {
-  if (!status.ok()) findings->push_back(std::string(status.message()));
-}
+// Compares the parts of a snapshot with each other.
+class CrossCheck {
+ public:
+  CrossCheck(const SnapshotState& snapshot, std::string directory, std::string deaths_path)
+      : view_(snapshot.view()),
+        cell_(snapshot.cell()),
+        snapshot_(snapshot),
+        directory_(std::move(directory)),
+        deaths_path_(std::move(deaths_path)) {}
 
-// At any snapshot a key has at most one live document.
-void CheckKeys(const SnapshotState& snapshot, Findings* findings) {
-  if (snapshot.view().schema->key.empty()) return;
-  std::string last;
-  uint64_t count = 0;
-  const absl::Status status = VisitKeys(snapshot, {}, [&](std::string_view key, Handle handle) -> absl::StatusOr<bool> {
-    if (count > 0 && key == last)
-      findings->push_back(absl::StrCat("key '", last, "' has two live documents; the second is (", handle.source, ", ",
-                                       handle.ordinal, ")"));
-    last.assign(key);
-    ++count;
-    return true;
-  });
-  Add(status, findings);
-  if (status.ok() && count != snapshot.cell().live_documents)
-    findings->push_back(absl::StrCat("the segments and the overlay have ", count, " live keys, the statistics say ",
-                                     snapshot.cell().live_documents, " live documents"));
-}
-
-// The statistics that scores depend on, counted again.
-void CheckLengths(const SnapshotState& snapshot, const std::vector<format::IndexId>& searchable, Findings* findings) {
-  const View& view = snapshot.view();
-  const Cell& cell = snapshot.cell();
-  for (const format::IndexId index : searchable) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < view.segments.size(); ++i) {
-      const LiveSegment& live = *view.segments[i];
-      const absl::StatusOr<segment::LengthReader> lengths = live.segment().Lengths(index);
-      if (!lengths.ok()) return Add(lengths.status(), findings);
-      const SegmentSource source(live, view.bases[i], cell.sequence);
-      for (uint32_t ordinal = 0; ordinal < live.document_count(); ++ordinal)
-        if (!source.IsDead(ordinal)) sum += (*lengths)[ordinal];
-    }
-    const OverlaySource overlay(*view.overlay, cell.overlay_documents, view.bases.back(), cell.sequence);
-    for (uint32_t ordinal = 0; ordinal < cell.overlay_documents; ++ordinal)
-      if (!overlay.IsDead(ordinal)) sum += view.overlay->Length(index, ordinal);
-    const uint64_t kept = cell.length_sums[SumIndex(*view.schema, index)];
-    if (sum != kept)
-      findings->push_back(
-          absl::StrCat("index ", index, ": the live lengths sum to ", sum, ", the statistics say ", kept));
+  std::vector<absl::Status> Run() {
+    Deaths();
+    Documents();
+    Keys();
+    Lengths();
+    return std::move(findings_);
   }
-}
+
+ private:
+  void Add(absl::Status status) {
+    if (!status.ok() && findings_.size() < kFindingsOfAKindMax) findings_.push_back(std::move(status));
+  }
+  // About no file in particular.
+  void AddStatistics(std::string_view message) { Add(DataLoss(directory_, "statistics", 0, message)); }
+
+  // A document dies after it was put, and not after the snapshot's sequence was reached.
+  void Deaths() {
+    for (const std::shared_ptr<LiveSegment>& live : view_.segments) {
+      if (live->segment().last_id() > cell_.sequence)
+        Add(DataLoss(live->segment().path(), "meta", 0,
+                     absl::StrCat("DocumentId ", live->segment().last_id(), " is beyond the store's sequence ",
+                                  cell_.sequence)));
+      for (const format::Death& death : live->DeathsUpTo(cell_.sequence)) {
+        const absl::StatusOr<DocumentId> id = live->segment().IdOf(death.ordinal);
+        if (!id.ok()) {
+          Add(id.status());
+        } else if (death.sequence <= *id) {
+          Add(DataLoss(deaths_path_, "deaths", 0,
+                       absl::StrCat("document ", *id, " of segment ", live->entry().number, " died at ", death.sequence,
+                                    ", before it was put")));
+        }
+      }
+    }
+  }
+
+  void Documents() {
+    uint64_t live_documents = 0;
+    for (const std::shared_ptr<LiveSegment>& live : view_.segments)
+      live_documents += live->document_count() - live->DeathsUpTo(cell_.sequence).size();
+    const OverlaySource overlay(*view_.overlay, cell_.overlay_documents, view_.bases.back(), cell_.sequence);
+    for (uint32_t ordinal = 0; ordinal < cell_.overlay_documents; ++ordinal)
+      live_documents += overlay.IsDead(ordinal) ? 0 : 1;
+    if (live_documents != cell_.live_documents)
+      AddStatistics(absl::StrCat("the segments and the overlay have ", live_documents,
+                                 " live documents, the statistics say ", cell_.live_documents));
+  }
+
+  // At any snapshot a key has at most one live document.
+  void Keys() {
+    if (view_.schema->key.empty()) return;
+    std::string last;
+    uint64_t count = 0;
+    Add(VisitKeys(snapshot_, {}, [&](std::string_view key, Handle handle) -> absl::StatusOr<bool> {
+      if (count > 0 && key == last) Add(TwoDocuments(last, handle));
+      last.assign(key);
+      ++count;
+      return true;
+    }));
+  }
+
+  absl::Status TwoDocuments(const std::string& key, Handle handle) const {
+    const std::string file = handle.source < view_.segments.size()
+                                 ? view_.segments[handle.source]->segment().path()
+                                 : directory_;
+    const absl::StatusOr<DocumentId> id = ReadId(snapshot_, handle);
+    return DataLoss(file, "keys", 0,
+                    absl::StrCat("key '", key, "' has two live documents; one of them is ", id.ok() ? *id : 0));
+  }
+
+  // The statistics that scores depend on, counted again.
+  void Lengths() {
+    const Schema& schema = *view_.schema;
+    for (size_t at = 0; at < cell_.length_sums.size(); ++at) {
+      const bool group = at == schema.fields.size();
+      const format::IndexId index = group ? format::kGroupIndex : static_cast<format::IndexId>(at);
+      const absl::StatusOr<uint64_t> sum = LengthSum(index);
+      if (!sum.ok()) {
+        Add(sum.status());
+      } else if (*sum != cell_.length_sums[at] && cell_.length_sums[at] + *sum != 0) {
+        AddStatistics(absl::StrCat(group ? "the group" : absl::StrCat("field '", schema.fields[at].name, "'"),
+                                   ": the live lengths sum to ", *sum, ", the statistics say ",
+                                   cell_.length_sums[at]));
+      }
+    }
+  }
+
+  absl::StatusOr<uint64_t> LengthSum(format::IndexId index) const {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < view_.segments.size(); ++i) {
+      const LiveSegment& live = *view_.segments[i];
+      ASHLAR_ASSIGN_OR_RETURN(const segment::LengthReader lengths, live.segment().Lengths(index));
+      const SegmentSource source(live, view_.bases[i], cell_.sequence);
+      for (uint32_t ordinal = 0; ordinal < live.document_count(); ++ordinal)
+        if (!source.IsDead(ordinal)) sum += lengths[ordinal];
+    }
+    const OverlaySource overlay(*view_.overlay, cell_.overlay_documents, view_.bases.back(), cell_.sequence);
+    for (uint32_t ordinal = 0; ordinal < cell_.overlay_documents; ++ordinal)
+      if (!overlay.IsDead(ordinal)) sum += view_.overlay->Length(index, ordinal);
+    return sum;
+  }
+
+  const View& view_;
+  const Cell& cell_;
+  const SnapshotState& snapshot_;
+  const std::string directory_, deaths_path_;
+  std::vector<absl::Status> findings_;
+};
 
 }  // namespace
 
-absl::StatusOr<std::vector<Finding>> Engine::Check() const {
-  ASHLAR_RETURN_IF_ERROR(CheckFork());
-  Findings findings, strangers;
-  std::vector<format::IndexId> searchable;
-  format::CatalogValue committed;
-  {
-    MutexLock lock(&writer_mutex_);
-    if (closed_) return FailedPrecondition("the store is closed");
-    searchable = searchable_;
-    committed = committed_;
-    const absl::StatusOr<Findings> catalog = catalog_->Check();
-    if (catalog.ok()) {
-      findings = *catalog;
-    } else {
-      Add(catalog.status(), &findings);
-    }
-    // Only while the writer stands still is the file that the catalog names sure to be there.
-    if (committed.deaths_number != 0) {
-      const std::string path = Path(DeathsFileName(committed.deaths_number));
-      const absl::StatusOr<ByteBuffer> bytes = env::ReadFile(*env_.files, path);
-      Add(bytes.ok() ? format::DecodeDeaths(*bytes, path).status() : bytes.status(), &findings);
+std::vector<absl::Status> Engine::CheckCommitted() const {
+  std::vector<absl::Status> findings;
+  const absl::StatusOr<std::vector<absl::Status>> catalog = catalog_->Check();
+  if (catalog.ok()) {
+    findings = *catalog;
+  } else {
+    findings.push_back(catalog.status());
+  }
+  if (committed_.deaths_number != 0) {
+    const std::string path = Path(DeathsFileName(committed_.deaths_number));
+    const absl::StatusOr<ByteBuffer> bytes = env::ReadFile(*env_.files, path);
+    const absl::StatusOr<format::DeathsFile> deaths =
+        bytes.ok() ? format::DecodeDeaths(*bytes, path) : bytes.status();
+    if (!deaths.ok()) {
+      findings.push_back(deaths.status());
+    } else if (deaths->file_id != committed_.deaths_file_id) {
+      findings.push_back(DataLoss(path, "header", 24, "not the deaths file that the catalog names"));
     }
   }
-  const std::shared_ptr<const SnapshotState> snapshot = TakeSnapshot();
-  for (const std::shared_ptr<LiveSegment>& live : snapshot->view().segments) {
-    const Findings of_segment = live->segment().Check();
-    findings.insert(findings.end(), of_segment.begin(), of_segment.end());
+  // What was replayed was verified then; what this writer appended is read here.
+  if (journal_ != nullptr && !journal_->broken()) {
+    journal::ReplayOptions options;
+    options.store_id = committed_.store_id;
+    options.first_number = committed_.journal_number;
+    options.floor = UINT64_MAX;
+    options.catalog_generation = committed_.generation;
+    options.limit = journal_->end();
+    const absl::Status replayed =
+        journal::Replay(env_, directory_, options, [](const journal::Record&) { return absl::OkStatus(); }).status();
+    if (!replayed.ok()) findings.push_back(replayed);
   }
-  CheckKeys(*snapshot, &findings);
-  CheckLengths(*snapshot, searchable, &findings);
+  return findings;
+}
 
-  // What is not ours is a note, never damage. A writer in another process may be making or removing files at this
-  // moment.
+// What is not ours is a note, never damage. A writer in another process may be making or removing files at this moment.
+absl::StatusOr<std::vector<std::string>> Engine::Strangers(const View& view, uint64_t deaths_number) const {
   bool writer_lives = false;
   if (options_.read_only) {
     ASHLAR_ASSIGN_OR_RETURN(writer_lives, env_.files->IsLocked(Path(kLockFileName)));
   }
+  std::vector<std::string> strangers;
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, env_.files->List(directory_));
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
     bool ours = entry.name == kLockFileName || entry.name == journal::kStatusFileName ||
                 catalog::IsCatalogFile(entry.name) || journal::NumberOf(entry.name).has_value() ||
                 entry.name == journal::kSpareFileName || entry.name == journal::kNewFileName;
     if (const uint64_t number = segment::NumberOf(entry.name); number != 0)
-      for (const std::shared_ptr<LiveSegment>& live : snapshot->view().segments) ours |= live->entry().number == number;
-    if (const uint64_t number = DeathsNumberOf(entry.name); number != 0) ours |= number == committed.deaths_number;
+      for (const std::shared_ptr<LiveSegment>& live : view.segments) ours |= live->entry().number == number;
+    if (const uint64_t number = DeathsNumberOf(entry.name); number != 0) ours |= number == deaths_number;
     if (writer_lives && (segment::NumberOf(entry.name) != 0 || DeathsNumberOf(entry.name) != 0)) continue;
-    if (!ours || !entry.is_file)
-      strangers.push_back(Path(entry.name));
+    if (!ours || !entry.is_file) strangers.push_back(Path(entry.name));
   }
+  return strangers;
+}
+
+absl::StatusOr<std::vector<Finding>> Engine::Check(bool segments, const CheckProgress& progress) const {
+  ASHLAR_RETURN_IF_ERROR(CheckFork());
+  std::vector<absl::Status> findings;
   std::vector<Finding> result;
-  for (const std::string& message : findings) result.push_back({Finding::Kind::kDamage, "", "", 0, message});
+  uint64_t deaths_number = 0;
+  {
+    MutexLock lock(&writer_mutex_);
+    if (closed_) return FailedPrecondition("the store is closed");
+    deaths_number = committed_.deaths_number;
+    findings = CheckCommitted();
+    const std::string status_path = Path(journal::kStatusFileName);
+    ASHLAR_ASSIGN_OR_RETURN(const bool has_status, env_.files->Exists(status_path));
+    if (has_status && !LoadStatus().has_value())
+      result.push_back({Finding::Kind::kNote, status_path, "status", 0,
+                        status_path + " can't be read, so it proves nothing; the next writer makes it anew"});
+  }
+  const std::shared_ptr<const SnapshotState> snapshot = TakeSnapshot();
+  uint64_t done = 0, all = 0;
+  for (const std::shared_ptr<LiveSegment>& live : snapshot->view().segments) all += live->entry().file_bytes;
+  for (const std::shared_ptr<LiveSegment>& live : snapshot->view().segments) {
+    if (!segments) break;
+    const std::vector<absl::Status> of_segment = live->segment().Check();
+    findings.insert(findings.end(), of_segment.begin(), of_segment.end());
+    done += live->entry().file_bytes;
+    if (progress) progress(done, all);
+  }
+  if (findings.empty())
+    findings =
+        CrossCheck(*snapshot, directory_, deaths_number != 0 ? Path(DeathsFileName(deaths_number)) : directory_).Run();
+  for (const absl::Status& status : findings) result.push_back(FindingOf(status));
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<std::string> strangers, Strangers(snapshot->view(), deaths_number));
   for (const std::string& path : strangers)
     result.push_back({Finding::Kind::kNote, path, "", 0, path + " is not a file of this store"});
   return result;

@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ashlar/check.h"
+#include "ashlar/checkpoint.h"
 #include "ashlar/document.h"
 #include "ashlar/options.h"
 #include "ashlar/query.h"
@@ -75,6 +76,8 @@ class Engine {
   absl::StatusOr<WriteResult> Write(const WriteBatch& batch, const WriteOptions& options);
   // Reindex: puts an encoded document under a given DocumentId, which must be beyond every sequence so far.
   absl::Status PutWithId(const Document& document, DocumentId id);
+  // Salvage: sequences up to `last` are never given.
+  absl::Status ReserveSequences(Sequence last);
   absl::Status Sync();
   absl::Status Flush();
   absl::Status Merge(uint32_t segments_max);
@@ -87,7 +90,10 @@ class Engine {
   absl::StatusOr<PreparedQuery> Prepare(const Query& query) const;
   Schema schema() const;
   Stats GetStats() const;
-  absl::StatusOr<std::vector<Finding>> Check() const;
+  // `segments`: also each segment for itself; else only what concerns several files.
+  absl::StatusOr<std::vector<Finding>> Check(bool segments = true, const CheckProgress& progress = nullptr) const;
+  // checkpoint.cc
+  absl::StatusOr<CheckpointReport> Checkpoint(const std::string& directory, const CheckpointOptions& options) const;
 
  private:
   Engine(env::Env env, std::shared_ptr<env::MemoryEnv> memory, std::string directory, const Options& options);
@@ -136,6 +142,8 @@ class Engine {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status LoadDeaths(const format::CatalogValue& value, const std::vector<std::shared_ptr<LiveSegment>>& segments)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // Whether there is a journal file of this or a higher number.
+  absl::StatusOr<bool> HasJournal(uint64_t first_number) const;
   absl::Status ReplayJournal(bool resume) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // What the status page says; nullopt if there is none, or none of this store.
   std::optional<journal::Status> LoadStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
@@ -151,6 +159,11 @@ class Engine {
   std::shared_ptr<View> NewView(std::vector<std::shared_ptr<LiveSegment>> segments,
                                 std::shared_ptr<overlay::Overlay> overlay) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+
+  // --- check.cc ---
+  // The files that only the writer's mutex holds still: catalog, deaths, journal, status page.
+  std::vector<absl::Status> CheckCommitted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::StatusOr<std::vector<std::string>> Strangers(const View& view, uint64_t deaths_number) const;
 
   // --- write_path.cc, resolve.cc ---
   absl::StatusOr<std::vector<AnalyzedOperation>> AnalyzeBatch(const WriteBatch& batch) const;

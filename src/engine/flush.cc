@@ -6,13 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "format/deaths.h"
-#include "format/document_codec.h"
 #include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
 #include "src/engine/file_names.h"
+#include "src/engine/overlay_segment.h"
 #include "src/segment/segment_builder.h"
-#include "src/text/analyzer.h"
 
 namespace ashlar::engine {
 namespace {
@@ -20,97 +19,20 @@ namespace {
 // kOff writes no journal that could tell which sequences were handed out before a crash, so the catalog reserves them.
 constexpr Sequence kUnjournaledReserve = Sequence{1} << 40;
 
-// Splits an encoded document into what a segment stores and what its columns hold.
-class DocumentSplitter {
- public:
-  explicit DocumentSplitter(const Schema& schema) : schema_(schema), key_(schema.KeyIndex()) {}
-
-  bool Split(ByteSpan encoded) {
-    stored_.clear();
-    columns_.clear();
-    return format::VisitValues(encoded, [this](const format::ValueView& value) {
-      if (static_cast<int>(value.field) == key_) return;
-      const Field& field = schema_.fields[value.field];
-      if (field.stored) format::AppendValue(value, &stored_);
-      if (field.column && field.type != FieldType::kText && field.type != FieldType::kBytes) columns_.push_back(value);
-    });
-  }
-  const ByteBuffer& stored() const { return stored_; }
-  const std::vector<format::ValueView>& columns() const { return columns_; }
-
- private:
-  const Schema& schema_;
-  const int key_;
-  ByteBuffer stored_;
-  std::vector<format::ValueView> columns_;
-};
-
-// Feeds the live postings of one index of an overlay to a builder. `new_ordinal` maps the overlay's ordinals to the
-// segment's; format::kNoDocument: left out.
-absl::Status FeedIndex(const overlay::Overlay& overlay, format::IndexId index, const std::vector<uint32_t>& new_ordinal,
-                       segment::SegmentBuilder* builder) {
-  std::vector<uint32_t> frequencies, positions;
-  return overlay.VisitTerms(index, [&](std::string_view term, overlay::Cursor cursor) -> absl::Status {
-    bool begun = false;
-    for (; cursor.document() != format::kNoDocument; cursor.Next()) {
-      const uint32_t ordinal = new_ordinal[cursor.document()];
-      if (ordinal == format::kNoDocument) continue;
-      if (!begun) ASHLAR_RETURN_IF_ERROR(builder->BeginTerm(term));
-      begun = true;
-      frequencies.clear();
-      positions.clear();
-      cursor.AppendRow(&frequencies, &positions);
-      ASHLAR_RETURN_IF_ERROR(builder->AddPosting({ordinal, frequencies, positions}));
-    }
-    return begun ? builder->EndTerm() : absl::OkStatus();
-  });
-}
-
 }  // namespace
 
 absl::StatusOr<std::optional<format::SegmentEntry>> Engine::WriteOverlay(const overlay::Overlay& overlay,
                                                                          uint32_t documents, Sequence at) {
-  const Schema& schema = *view_->schema;
-  std::vector<uint32_t> new_ordinal(documents, format::kNoDocument);
-  uint32_t live = 0;
-  for (uint32_t ordinal = 0; ordinal < documents; ++ordinal) {
-    const Sequence death = overlay.DeathOf(ordinal);
-    if (death == 0 || death > at) new_ordinal[ordinal] = live++;
-  }
-  if (live == 0) return std::optional<format::SegmentEntry>();
-
   segment::SegmentSpec spec;
   spec.number = NextFileNumber();
   spec.store_id = committed_.store_id;
-  spec.schema = schema;
+  spec.schema = *view_->schema;
   spec.schema_number = committed_.schema_number;
-  spec.analyzer_identity = text::AnalyzerIdentity();  // of the build that analyses, whatever made the store
   spec.generation = committed_.generation;
-  spec.documents_expected = live;
-  spec.postings_per_field.assign(schema.fields.size(), 0);
+  spec.postings_per_field.assign(spec.schema.fields.size(), 0);
   for (const format::IndexId index : searchable_)
     if (index != format::kGroupIndex) spec.postings_per_field[index] = overlay.PostingsOf(index);
-  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<segment::SegmentBuilder> builder,
-                          segment::SegmentBuilder::Create(env_, directory_, spec));
-
-  DocumentSplitter splitter(schema);
-  std::vector<uint32_t> lengths(schema.fields.size(), 0);
-  for (uint32_t ordinal = 0; ordinal < documents; ++ordinal) {
-    if (new_ordinal[ordinal] == format::kNoDocument) continue;
-    if (!splitter.Split(overlay.DocumentOf(ordinal)))
-      return Internal("an encoded document of the overlay is malformed");
-    for (const format::IndexId index : searchable_)
-      if (index != format::kGroupIndex) lengths[index] = overlay.Length(index, ordinal);
-    ASHLAR_RETURN_IF_ERROR(builder->AddDocument(
-        {overlay.IdOf(ordinal), overlay.KeyOf(ordinal), lengths, splitter.stored(), splitter.columns()}));
-  }
-  for (const format::IndexId index : segment::IndexesOf(schema)) {
-    ASHLAR_RETURN_IF_ERROR(builder->BeginIndex(index));
-    ASHLAR_RETURN_IF_ERROR(FeedIndex(overlay, index, new_ordinal, builder.get()));
-    ASHLAR_RETURN_IF_ERROR(builder->EndIndex());
-  }
-  ASHLAR_ASSIGN_OR_RETURN(format::SegmentEntry entry, builder->Finish());
-  return std::optional<format::SegmentEntry>(std::move(entry));
+  return WriteOverlaySegment(env_, directory_, overlay, documents, at, std::move(spec));
 }
 
 absl::StatusOr<std::shared_ptr<LiveSegment>> Engine::OpenSegment(const format::SegmentEntry& entry) {

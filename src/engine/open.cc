@@ -198,6 +198,10 @@ std::shared_ptr<View> Engine::NewView(std::vector<std::shared_ptr<LiveSegment>> 
                                       std::shared_ptr<overlay::Overlay> overlay) const {
   auto view = std::make_shared<View>();
   view->generation = committed_.generation;
+  view->store_id = committed_.store_id;
+  view->analyzer_identity = committed_.analyzer_identity;
+  view->next_file_number = committed_.next_file_number;
+  view->schema_number = committed_.schema_number;
   view->schema = schema_;
   uint32_t base = 0;
   for (const std::shared_ptr<LiveSegment>& live : segments) {

@@ -30,7 +30,7 @@ absl::Status CheckHandle(const SnapshotState& snapshot, Handle handle) {
 
 // Decodes stored values and puts the key where its field belongs, so that a document looks the same whether it comes
 // from the overlay, which holds every value, or from a segment, which keeps the key apart.
-absl::Status AssembleDocument(const Schema& schema, ByteSpan encoded, StoredDocument* out) {
+absl::Status Assemble(const Schema& schema, ByteSpan encoded, bool stored_only, StoredDocument* out) {
   const int key = schema.KeyIndex();
   bool key_done = key < 0;
   const auto add_key = [&] {
@@ -44,7 +44,7 @@ absl::Status AssembleDocument(const Schema& schema, ByteSpan encoded, StoredDocu
       return;
     }
     const Field& field = schema.fields[value.field];
-    if (static_cast<int>(value.field) == key || !field.stored) return;
+    if (static_cast<int>(value.field) == key || (stored_only && !field.stored)) return;
     if (!key_done && static_cast<int>(value.field) > key) add_key();
     switch (value.type) {
       case FieldType::kText:
@@ -127,6 +127,18 @@ class KeyCursor {
 };
 
 }  // namespace
+
+absl::Status AssembleDocument(const Schema& schema, ByteSpan encoded, StoredDocument* out) {
+  return Assemble(schema, encoded, /*stored_only=*/true, out);
+}
+
+absl::Status DecodeWholeDocument(const Schema& schema, ByteSpan encoded, StoredDocument* out) {
+  const int key = schema.KeyIndex();
+  format::VisitValues(encoded, [&](const format::ValueView& value) {
+    if (static_cast<int>(value.field) == key) out->key.assign(value.bytes);
+  });
+  return Assemble(schema, encoded, /*stored_only=*/false, out);
+}
 
 absl::StatusOr<std::optional<Handle>> FindKey(const SnapshotState& snapshot, std::string_view key) {
   const View& view = snapshot.view();

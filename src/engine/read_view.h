@@ -78,6 +78,11 @@ static_assert(query::Source<OverlaySource>);
 absl::StatusOr<std::optional<Handle>> FindKey(const SnapshotState& snapshot, std::string_view key);
 absl::StatusOr<std::optional<Handle>> FindId(const SnapshotState& snapshot, DocumentId id);
 
+// Decodes a segment's or the overlay's stored values; `out->key` is set before, and is put where its field belongs.
+absl::Status AssembleDocument(const Schema& schema, ByteSpan encoded, StoredDocument* out);
+// Decodes an encoded document with all its values, the key and fields that are not stored among them.
+absl::Status DecodeWholeDocument(const Schema& schema, ByteSpan encoded, StoredDocument* out);
+
 // What is at a place; InvalidArgument if the handle is not of this snapshot.
 absl::StatusOr<StoredDocument> ReadDocument(const SnapshotState& snapshot, Handle handle);
 absl::StatusOr<std::string> ReadKey(const SnapshotState& snapshot, Handle handle);

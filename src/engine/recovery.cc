@@ -105,6 +105,13 @@ std::optional<journal::Status> Engine::LoadStatus() const {
   return page.ok() ? (*page)->Load() : std::nullopt;
 }
 
+absl::StatusOr<bool> Engine::HasJournal(uint64_t first_number) const {
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, env_.files->List(directory_));
+  return std::any_of(entries.begin(), entries.end(), [first_number](const env::FileSystem::DirectoryEntry& entry) {
+    return journal::NumberOf(entry.name).value_or(0) >= first_number;
+  });
+}
+
 absl::Status Engine::ReplayJournal(bool resume) {
   journal::ReplayOptions options;
   options.store_id = committed_.store_id;
@@ -120,10 +127,16 @@ absl::Status Engine::ReplayJournal(bool resume) {
   const std::optional<journal::Status> status = LoadStatus();
   if (writer_lives) {
     // Bytes beyond what the writer has acknowledged may be half written: they are neither read nor called damage.
-    if (!status.has_value()) return absl::AbortedError("the writer has not said yet how far its journal goes");
-    if (status->generation > committed_.generation)
+    if (!status.has_value()) {
+      // Nothing to say about a journal that is not there: a checkpoint that is being renewed.
+      ASHLAR_ASSIGN_OR_RETURN(const bool has_journal, HasJournal(committed_.journal_number));
+      if (has_journal) return absl::AbortedError("the writer has not said yet how far its journal goes");
+      options.limit = journal::Position();
+    } else if (status->generation > committed_.generation) {
       return absl::AbortedError("the writer has published a newer generation");
-    options.limit = status->position;
+    } else {
+      options.limit = status->position;
+    }
   } else if (status.has_value() && status->durable.number >= options.first_number) {
     options.durable = std::max(options.durable, status->durable);
   }
@@ -241,7 +254,10 @@ absl::Status Engine::RemoveOrphans() {
     if (kind == format::FileKind::kSegment) {
       const absl::StatusOr<uint64_t> generation =
           segment::PeekGeneration(env_, directory_, number, committed_.store_id);
-      if (SiteIsOn(Site::kOpenOrphanGeneration) && generation.ok() && *generation > committed_.generation)
+      // A checkpoint that was being renewed when the power went has some of the newer segments.
+      const bool went_back =
+          generation.ok() && *generation > committed_.generation && !format::IsCheckpoint(committed_);
+      if (SiteIsOn(Site::kOpenOrphanGeneration) && went_back)
         return DataLoss(path, "footer", 0,
                         absl::StrCat("built on generation ", *generation, ", but the catalog is at ",
                                      committed_.generation, "; nothing was removed"));

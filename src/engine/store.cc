@@ -91,6 +91,10 @@ absl::StatusOr<PreparedQuery> Store::Prepare(std::string_view query_text) const 
 }
 absl::StatusOr<bool> Store::Refresh() { return engine_->Refresh(); }
 Stats Store::GetStats() const { return engine_->GetStats(); }
+absl::StatusOr<CheckpointReport> Store::Checkpoint(const std::string& directory,
+                                                   const CheckpointOptions& options) const {
+  return engine_->Checkpoint(directory, options);
+}
 absl::StatusOr<std::vector<Finding>> Store::Check() const { return engine_->Check(); }
 absl::Status Store::Close() { return engine_->Close(); }
 

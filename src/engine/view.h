@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,7 +36,11 @@ inline size_t SumIndex(const Schema& schema, format::IndexId index) {
 }
 
 struct View {
-  uint64_t generation = 0;  // of the catalog
+  uint64_t generation = 0;  // of the catalog, like all up to the schema
+  format::StoreId store_id{};
+  std::string analyzer_identity;
+  uint64_t next_file_number = 0;
+  uint32_t schema_number = 0;
   std::shared_ptr<const Schema> schema;
   std::vector<std::shared_ptr<LiveSegment>> segments;  // ascending DocumentId
   std::vector<uint32_t> bases;                         // put order of ordinal 0, one per segment, then the overlay's
@@ -48,6 +54,8 @@ struct Cell {
   uint32_t overlay_documents = 0;  // of View::overlay, dead ones included
   uint64_t live_documents = 0;
   LengthSums length_sums;
+  Sequence last_sequence = 0;         // sequences go on beyond this one
+  std::optional<uint64_t> watermark;  // of the batches up to `sequence`
 };
 
 // Every snapshot that is held, oldest first. Outlives the engine, for snapshots may.

@@ -109,6 +109,14 @@ absl::Status Engine::PutWithId(const Document& document, DocumentId id) {
   return Submit(&write);
 }
 
+absl::Status Engine::ReserveSequences(Sequence last) {
+  ASHLAR_RETURN_IF_ERROR(CheckFork());
+  MutexLock lock(&writer_mutex_);
+  ASHLAR_RETURN_IF_ERROR(CheckWritable());
+  next_sequence_ = std::max(next_sequence_, last + 1);
+  return absl::OkStatus();
+}
+
 // The first in the queue leads: it writes for all that wait with it, then wakes them.
 absl::Status Engine::Submit(PendingWrite* write) {
   std::vector<PendingWrite*> group;
@@ -325,6 +333,8 @@ void Engine::Apply(std::vector<Effect>* effects) {
 }
 
 void Engine::Show() {
+  cell_.last_sequence = next_sequence_ - 1;
+  cell_.watermark = watermark_;
   box_.Set(view_, std::make_shared<const Cell>(cell_));
   {
     MutexLock lock(&state_mutex_);

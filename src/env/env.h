@@ -93,6 +93,9 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) = 0;
   // Replaces `to` if it is there.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // Gives a file a second name (a hard link); its bytes stay one. AlreadyExists if `to` is there; Unimplemented where
+  // the two can't share a file (other file systems, limits, rights), so that the caller may copy.
+  virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
   // Removes a file or an empty directory.
   virtual absl::Status Remove(const std::string& path) = 0;
   virtual absl::StatusOr<uint64_t> FileSize(const std::string& path) = 0;

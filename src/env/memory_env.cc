@@ -288,6 +288,7 @@ class MemoryFileSystem : public FileSystem {
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Link(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;
 
   absl::StatusOr<uint64_t> FileSize(const std::string& path) override {
@@ -420,6 +421,18 @@ absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string
     names_[target + inner->first.substr(source.size())] = inner->second;
     names_.erase(inner);
   }
+  return absl::OkStatus();
+}
+
+absl::Status MemoryFileSystem::Link(const std::string& from, const std::string& to) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto it = names_.find(CanonicalPath(from));
+  if (it == names_.end()) return Missing(from);
+  if (it->second == nullptr) return IsDirectory(from);
+  const std::string target = CanonicalPath(to);
+  if (target.empty() || names_.count(target) != 0) return NameTaken(to);
+  ASHLAR_RETURN_IF_ERROR(CheckDirectory(ParentPath(target)));
+  names_.emplace(target, it->second);
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <limits>
 #include <memory>
@@ -306,6 +307,25 @@ class PosixFileSystem : public FileSystem {
       return FailedPrecondition(absl::StrCat(from, ": cannot move a directory into itself, ", to));
     }
     return EnvError(errno, absl::StrCat("rename to ", to), from);
+  }
+
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    ASHLAR_RETURN_IF_ERROR(CheckPath(from));
+    ASHLAR_RETURN_IF_ERROR(CheckPath(to));
+    struct stat info {};
+    if (::stat(from.c_str(), &info) != 0) return EnvError(errno, "link", from);
+    if (S_ISDIR(info.st_mode)) return EnvError(EISDIR, "link", from);
+    if (::link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    switch (errno) {
+      case EXDEV:
+      case EPERM:
+      case EMLINK:
+      case ENOSYS:
+      case EOPNOTSUPP:
+        return WithPlace(Unimplemented(absl::StrCat(from, ": link as ", to, ": ", std::strerror(errno))), from, "", 0);
+      default:
+        return EnvError(errno, absl::StrCat("link as ", to), errno == EEXIST ? to : from);
+    }
   }
 
   absl::Status Remove(const std::string& path) override {

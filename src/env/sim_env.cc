@@ -40,10 +40,10 @@ struct Place {
 }  // namespace
 
 const char* SimOpName(SimOp op) {
-  static constexpr std::array<const char*, 15> kNames = {
+  static constexpr std::array<const char*, 16> kNames = {
       "open",           "read",     "map",       "stat",   "list",   "create",
       "write",          "truncate", "sync",      "rename", "remove", "create directory",
-      "sync directory", "lock",     "map shared"};
+      "sync directory", "lock",     "map shared", "link"};
   return kNames[static_cast<size_t>(op)];
 }
 
@@ -618,6 +618,7 @@ class SimFiles : public FileSystem {
     return Open<ReadableFile, SimReadableFile>(path);
   }
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Link(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;
   absl::StatusOr<uint64_t> FileSize(const std::string& path) override {
     const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
@@ -723,6 +724,20 @@ absl::Status SimFiles::Rename(const std::string& from, const std::string& to) {
   sim::ChangeEntries(core_->image_, EntryChange{{{target.directory, target.name, source.node},
                                                  {source.directory, source.name, nullptr}}});
   ++core_->counters_.renames;
+  return verdict.after;
+}
+
+// A change of one entry, like a creation, but of a file that is there.
+absl::Status SimFiles::Link(const std::string& from, const std::string& to) {
+  const std::lock_guard<std::recursive_mutex> guard(core_->mutex_);
+  const SimCore::Verdict verdict = BeginLocked(SimOp::kLink, from);
+  if (!verdict.before.ok()) return verdict.before;
+  core_->MixBytesLocked(AsBytes(to));
+  ASHLAR_ASSIGN_OR_RETURN(const NodePtr file, core_->FindFileLocked(from, SimOp::kLink));
+  ASHLAR_ASSIGN_OR_RETURN(const Place target, core_->FindLocked(to, SimOp::kLink));
+  if (target.node != nullptr) return EnvError(EEXIST, "link", to);
+  sim::ChangeEntries(core_->image_, EntryChange{{{target.directory, target.name, file}}});
+  ++core_->counters_.creates;
   return verdict.after;
 }
 

@@ -46,6 +46,7 @@ enum class SimOp : uint8_t {
   kSyncDirectory,
   kLock,
   kMapShared,
+  kLink,
 };
 constexpr bool IsStep(SimOp op) { return op >= SimOp::kCreate; }
 const char* SimOpName(SimOp op);

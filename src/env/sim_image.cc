@@ -689,9 +689,11 @@ uint64_t HashDurable(const Image& image) {
 uint64_t UsedBytes(const Image& image) {
   uint64_t used = 0;
   std::vector<const Node*> open = {image.root.get()};
+  std::set<const Node*> counted;  // a file may have several names
   while (!open.empty()) {
     const Node* const node = open.back();
     open.pop_back();
+    if (!counted.insert(node).second) continue;
     used += node->current.size();
     for (const auto& [name, child] : node->entries) open.push_back(child.get());
   }

@@ -128,12 +128,12 @@ class Overlay {
   std::optional<uint32_t> FindKey(std::string_view key, uint32_t n, Sequence at) const;
   std::optional<uint32_t> FindId(DocumentId id, uint32_t n) const;
 
-  // --- flush: only when frozen (no writer any more) ---
+  // --- flush: only when frozen (no writer any more), but for VisitTerms ---
   // Ordinals in ascending order of key (bytes), those of one key ascending; documents without a key are left out.
   std::vector<uint32_t> OrdinalsByKey() const;
   // Terms of an index in ascending byte order, each with a cursor over all documents. kGroupIndex gives the group's
   // lists, whose Cursor::AppendRow has the members apart, so that a flush reads each list once. Stops at the first
-  // error.
+  // error. Beside a writer it finds every term of the documents published so far; lists may go on beyond those.
   absl::Status VisitTerms(format::IndexId index,
                           const std::function<absl::Status(std::string_view term, Cursor cursor)>& visit) const;
   // Postings of a field, for choosing the largest of the group.

@@ -156,6 +156,17 @@ bool BoundsHold(const format::ListHeaders& h, uint32_t block, uint32_t frequency
          Covers({h.group_pair_frequencies, h.group_pair_lengths, h.group_pairs, h.groups}, group, frequency, length);
 }
 
+// The same for the largest member alone; `length`: of that field, 0 if it is not to be compared.
+bool LargestBoundsHold(const format::ListHeaders& h, uint32_t block, uint32_t frequency, uint32_t length) {
+  if (frequency == 0) return true;
+  const auto group = static_cast<uint32_t>(block / format::kBlocksPerGroup);
+  if (format::FrequencyOfCode(h.largest_frequencies[block]) < frequency ||
+      format::FrequencyOfCode(h.group_largest_frequencies[group]) < frequency)
+    return false;
+  return length == 0 || (format::LengthOfCode(h.largest_lengths[block]) <= length &&
+                         format::LengthOfCode(h.group_largest_lengths[group]) <= length);
+}
+
 bool CountsAdd(const format::ListHeaders& h) {
   uint64_t sum = 0;
   for (uint32_t b = 0; b < h.blocks; ++b) {
@@ -169,8 +180,8 @@ bool CountsAdd(const format::ListHeaders& h) {
 
 }  // namespace
 
-absl::Status IndexReader::CheckList(std::string_view term, const format::TermInfo& info,
-                                    const std::function<uint32_t(uint32_t ordinal)>& length) const {
+absl::Status IndexReader::CheckList(std::string_view term, const format::TermInfo& info, const LengthOf& length,
+                                    const LengthOf& largest_length) const {
   const auto finding = [&](std::string_view what) {
     const VerifiedBytes* section = info.has_blocks() ? headers_ : postings_;
     return section->Damage(info.offset, std::string(what) + ", term \"" + std::string(term) + "\"");
@@ -187,12 +198,14 @@ absl::Status IndexReader::CheckList(std::string_view term, const format::TermInf
     largest += in_largest != 0 ? 1 : 0;
     positions.clear();
     ASHLAR_RETURN_IF_ERROR(cursor.AppendPositions(&positions, &counts));
+    if (cursor.at_block_end()) ASHLAR_RETURN_IF_ERROR(cursor.CheckPositionsEnd());
     if (headers == nullptr || length == nullptr) continue;
     const uint32_t block = cursor.block();
     if (!BoundsHold(*headers, block, cursor.frequency(), length(cursor.document()))) {
       return finding("a posting is above its block's bounds");
     }
-    if (headers->members && in_largest > format::FrequencyOfCode(headers->largest_frequencies[block])) {
+    if (headers->members &&
+        !LargestBoundsHold(*headers, block, in_largest, largest_length ? largest_length(cursor.document()) : 0)) {
       return finding("a posting is above its block's bounds of the largest member");
     }
   }
@@ -203,13 +216,13 @@ absl::Status IndexReader::CheckList(std::string_view term, const format::TermInf
   return absl::OkStatus();
 }
 
-absl::Status IndexReader::Check(const std::function<uint32_t(uint32_t ordinal)>& length) const {
+absl::Status IndexReader::Check(const LengthOf& length, const LengthOf& largest_length) const {
   uint64_t terms = 0, postings = 0;
   TermIterator iterator = Terms();
   while (iterator.Next()) {
     ++terms;
     postings += iterator.info().postings;
-    ASHLAR_RETURN_IF_ERROR(CheckList(iterator.term(), iterator.info(), length));
+    ASHLAR_RETURN_IF_ERROR(CheckList(iterator.term(), iterator.info(), length, largest_length));
     ASHLAR_ASSIGN_OR_RETURN(const auto found, FindTerm(iterator.term()));
     if (!found.has_value()) {
       return terms_->Damage(header_.index_offset, "the dictionary's index does not lead to a term that is there");

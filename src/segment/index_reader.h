@@ -48,8 +48,10 @@ class IndexReader {
   TermIterator Terms() const;
 
   // Walks everything: order of terms, counts, lists, positions, and, if `length` (of the index's lists, by ordinal) is given,
-  // that no posting's contribution can be above its block's bounds. The first finding.
-  absl::Status Check(const std::function<uint32_t(uint32_t ordinal)>& length = nullptr) const;
+  // that no posting's contribution can be above its block's bounds. `largest_length`: the same of a group's largest member.
+  // The first finding.
+  using LengthOf = std::function<uint32_t(uint32_t ordinal)>;
+  absl::Status Check(const LengthOf& length = nullptr, const LengthOf& largest_length = nullptr) const;
 
  private:
   friend class TermIterator;
@@ -58,8 +60,8 @@ class IndexReader {
   absl::StatusOr<int64_t> FindBlock(std::string_view term) const;
   absl::StatusOr<ByteSpan> BlockBytes(uint64_t block) const;
   absl::Status Record(uint64_t block, format::TermIndexRecord* record) const;
-  absl::Status CheckList(std::string_view term, const format::TermInfo& info,
-                         const std::function<uint32_t(uint32_t ordinal)>& length) const;
+  absl::Status CheckList(std::string_view term, const format::TermInfo& info, const LengthOf& length,
+                         const LengthOf& largest_length) const;
 
   format::TermsHeader header_{};
   uint32_t document_count_ = 0;

@@ -428,4 +428,20 @@ absl::Status PostingCursor::AppendPositions(std::vector<uint32_t>* out, std::vec
   return status;
 }
 
+absl::Status PostingCursor::CheckPositionsEnd() {
+  State& s = *state_;
+  if (count_ == 0 || !s.source.shape.positions) return absl::OkStatus();
+  std::vector<uint32_t> steps;
+  const uint32_t last = s.raw_count - 1;
+  ASHLAR_RETURN_IF_ERROR(s.ReadSteps(last, 0, 0, &steps));
+  if (s.has_blocks) {
+    if (s.reader->EndsHere()) return absl::OkStatus();
+    return s.Damage(s.positions_offset, "a block's positions do not end with its postings");
+  }
+  ByteReader in(s.short_positions.subspan(s.positions_before));
+  for (uint32_t i = 0; in.ok() && i < s.totals[last]; ++i) in.Varint();
+  if (in.done()) return absl::OkStatus();
+  return s.Damage(s.positions_offset, "a list's positions do not end with its postings");
+}
+
 }  // namespace ashlar::segment

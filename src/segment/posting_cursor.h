@@ -62,6 +62,11 @@ class PostingCursor {
   // (a filtered cursor gives all members' as well).
   absl::Status MemberFrequencies(std::vector<uint32_t>* frequencies);
 
+  // For checks, with all members: whether the current posting is the last of its block (or short list), and then whether
+  // its positions end where the block's do.
+  bool at_block_end() const { return at_ + 1 == count_; }
+  absl::Status CheckPositionsEnd();
+
   // --- blocks and their bounds, for traversals that skip ---
   // The list's headers, or null for a list under 128 postings, which has none. Bounds hold for the list itself, so also for
   // every member of a group: a filtered cursor of the largest member has tighter ones in headers()->largest_*.

@@ -81,13 +81,18 @@ absl::StatusOr<std::shared_ptr<const SegmentImpl>> SegmentImpl::OpenFile(env::En
   return std::shared_ptr<const SegmentImpl>(std::move(s));
 }
 
-absl::Status SegmentImpl::ReadMeta(const format::SegmentEntry& entry) {
+absl::StatusOr<format::SegmentMeta> SegmentImpl::DecodeMeta() const {
   const Section* section = file_->Find(SectionKind::kMeta);
   if (section == nullptr) return DataLoss(path(), "section table", file_->footer().table_offset, "no meta section");
   ASHLAR_RETURN_IF_ERROR(section->Ensure(0, section->size()));
   std::optional<format::SegmentMeta> meta = format::DecodeSegmentMeta(ByteSpan(section->data(), section->size()));
   if (!meta.has_value()) return section->Damage(0, "malformed");
-  meta_ = *std::move(meta);
+  return *std::move(meta);
+}
+
+absl::Status SegmentImpl::ReadMeta(const format::SegmentEntry& entry) {
+  ASHLAR_ASSIGN_OR_RETURN(meta_, DecodeMeta());
+  const Section* section = file_->Find(SectionKind::kMeta);
   if (meta_.number != entry.number || meta_.documents != entry.documents || meta_.first_id != entry.first_id ||
       meta_.last_id != entry.last_id)
     return section->Damage(0, "number, documents or DocumentIds differ from the catalog's");
@@ -100,6 +105,48 @@ absl::Status SegmentImpl::ReadMeta(const format::SegmentEntry& entry) {
     return section->Damage(0, "the largest field is not of the group");
   key_field_ = KeyFieldOf(meta_.schema);
   return absl::OkStatus();
+}
+
+absl::Status SegmentImpl::FindDocumentSections() {
+  const Section* stored = file_->Find(SectionKind::kStored);
+  ids_ = file_->Find(SectionKind::kDocumentIds);
+  keys_ = key_field_ >= 0 ? file_->Find(SectionKind::kKeys) : nullptr;
+  if (stored == nullptr || ids_ == nullptr || (key_field_ >= 0 && keys_ == nullptr))
+    return DataLoss(path(), "section table", file_->footer().table_offset, "no stored documents, ids or keys");
+  stored_.emplace(stored, meta_.documents);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SalvagedSegment> SegmentImpl::OpenDamaged(env::Env env, const std::string& path, uint64_t number,
+                                                         const SalvageHints& hints) {
+  std::shared_ptr<SegmentImpl> s(new SegmentImpl);
+  SalvagedSegment result;
+  ASHLAR_ASSIGN_OR_RETURN(s->file_, SegmentFile::OpenDamaged(env, path, &result.store_id, &result.damage));
+  result.generation = s->file_->footer().generation;
+  result.file_id = s->file_->footer().file_id;
+  absl::StatusOr<format::SegmentMeta> meta = s->DecodeMeta();
+  if (meta.ok()) {
+    s->meta_ = *std::move(meta);
+    result.schema_number = s->meta_.schema_number;
+  } else {
+    result.damage.push_back(meta.status());
+    if (!hints.entry.has_value() || hints.schema == nullptr) return meta.status();
+    s->meta_.number = number;
+    s->meta_.documents = hints.entry->documents;
+    s->meta_.first_id = hints.entry->first_id;
+    s->meta_.last_id = hints.entry->last_id;
+    s->meta_.schema = *hints.schema;
+  }
+  if (s->meta_.number != number) return DataLoss(path, "meta", 0, "has the number of another file");
+  s->key_field_ = KeyFieldOf(s->meta_.schema);
+  ASHLAR_RETURN_IF_ERROR(s->FindDocumentSections());
+  result.segment = std::move(s);
+  return result;
+}
+
+absl::StatusOr<SalvagedSegment> OpenForSalvage(env::Env env, const std::string& directory, uint64_t number,
+                                               const SalvageHints& hints) {
+  return SegmentImpl::OpenDamaged(env, env::JoinPath(directory, FileName(number)), number, hints);
 }
 
 absl::Status SegmentImpl::FindSections() {

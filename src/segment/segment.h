@@ -94,13 +94,35 @@ class Segment {
   // Appends the sorted values of a column field of a document.
   virtual absl::Status ColumnValues(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const = 0;
 
-  // Everything: pages, structure, cross-references. Findings as text naming file, section and offset.
-  virtual std::vector<std::string> Check() const = 0;
+  // Copies the whole file to a new one, page by page verified, and syncs it; the directory is the caller's. Works after
+  // the name of this one was removed. No file is left on an error.
+  virtual absl::Status CopyTo(env::FileSystem& files, const std::string& path) const = 0;
+
+  // Everything: pages, structure, cross-references. Each finding has its place, and a damaged page is named once.
+  virtual std::vector<absl::Status> Check() const = 0;
 };
 
 // The catalog generation that a segment file was built on, read from its footer: for files that no catalog names.
 absl::StatusOr<uint64_t> PeekGeneration(env::Env env, const std::string& directory, uint64_t number,
                                         const format::StoreId& store_id);
+
+// What is known of a segment file from elsewhere, for when it can't say so itself.
+struct SalvageHints {
+  std::optional<format::SegmentEntry> entry;  // the catalog's
+  const Schema* schema = nullptr;             // the store's; null: not known
+};
+struct SalvagedSegment {
+  std::shared_ptr<const Segment> segment;  // ids, keys and stored documents only
+  format::FileId file_id{};
+  std::optional<format::StoreId> store_id;
+  uint64_t generation = 0;
+  uint32_t schema_number = 0;         // 0: not known
+  std::vector<absl::Status> damage;   // what was found out by opening
+};
+// Opens what can be opened of a damaged segment file: documents are read one by one, each with the pages that it needs.
+// Needs the footer, the section table and the roots; without meta section the hints, without header nothing.
+absl::StatusOr<SalvagedSegment> OpenForSalvage(env::Env env, const std::string& directory, uint64_t number,
+                                               const SalvageHints& hints);
 
 struct MergeInput {
   std::shared_ptr<const Segment> segment;

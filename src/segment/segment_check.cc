@@ -1,10 +1,13 @@
 // Segment::Check: everything of one segment, against itself.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "format/document_codec.h"
 #include "format/packed_numbers.h"
 #include "src/base/checksum.h"
 #include "src/base/status.h"
@@ -24,28 +27,30 @@ constexpr size_t kFindingsMax = 100;  // a broken section breaks the same rule a
 // Adds findings and stops when there are enough.
 class Checker {
  public:
-  Checker(const SegmentImpl& segment, std::vector<std::string>* findings)
+  Checker(const SegmentImpl& segment, std::vector<absl::Status>* findings)
       : segment_(segment), findings_(findings), count_(segment.document_count()) {}
 
   void Run() {
     segment_.file().CheckPages(findings_);
-    // Damaged pages give no answers, so each part below would only repeat them; but parts that are whole are still
-    // checked.
+    for (const absl::Status& status : *findings_)
+      if (const std::optional<ErrorPlace> place = PlaceOf(status)) damaged_.insert(place->offset);
+    // Parts that are whole are still checked. What meets a damaged page ends there and adds nothing.
     Ids();
     Keys();
     Filter();
     Stored();
     for (uint32_t field = 0; field < segment_.schema().fields.size(); ++field) Column(field);
     for (const IndexId index : Indexes()) Index(index);
+    for (const uint32_t field : segment_.group()) Member(field);
   }
 
  private:
   bool Full() const { return findings_->size() >= kFindingsMax; }
   void Add(const absl::Status& status) {
     if (status.ok() || Full()) return;
-    std::string text(FromAbsl(status.message()));
-    if (std::find(findings_->begin(), findings_->end(), text) == findings_->end())
-      findings_->push_back(std::move(text));
+    const std::optional<ErrorPlace> place = PlaceOf(status);
+    if (place.has_value() && damaged_.contains(place->offset)) return;
+    if (std::find(findings_->begin(), findings_->end(), status) == findings_->end()) findings_->push_back(status);
   }
 
   std::vector<IndexId> Indexes() const {
@@ -131,13 +136,70 @@ class Checker {
       }
       for (uint32_t ordinal = block->first; ordinal < next; ++ordinal) {
         const absl::StatusOr<ByteSpan> document = stored.DocumentIn(*block, raw, ordinal);
-        if (!document.ok()) {
-          Add(document.status());
+        const absl::Status status = document.ok() ? Values(section, *document, ordinal) : document.status();
+        if (!status.ok()) {
+          Add(status);
           break;
         }
       }
     }
     if (next != count_) Add(section.Damage(0, absl::StrCat("stored blocks hold ", next, " documents")));
+  }
+
+  // A stored document against the schema, and against what else is kept of it: its columns, and the number of its
+  // keywords, which is their field's length.
+  absl::Status Values(const Section& section, ByteSpan document, uint32_t ordinal) const {
+    const Schema& schema = segment_.schema();
+    const auto damage = [&](std::string_view what) {
+      return section.Damage(0, absl::StrCat("document ", ordinal, ": ", ToAbsl(what)));
+    };
+    std::vector<std::vector<Value>> values(schema.fields.size());
+    std::vector<uint32_t> keywords(schema.fields.size());
+    bool fits = true;
+    const bool well_formed = format::VisitValues(document, [&](const format::ValueView& value) {
+      fits = fits && value.field < schema.fields.size() && value.type == schema.fields[value.field].type &&
+             schema.fields[value.field].stored && static_cast<int>(value.field) != segment_.key_field();
+      if (!fits) return;
+      if (value.type == FieldType::kKeyword && !value.bytes.empty()) ++keywords[value.field];
+      if (segment_.column(value.field) != nullptr) values[value.field].push_back(ValueOf(value));
+    });
+    if (!well_formed) return damage("a stored document is malformed");
+    if (!fits) return damage("a stored value does not fit the schema");
+    for (uint32_t field = 0; field < schema.fields.size(); ++field) {
+      if (!schema.fields[field].stored || static_cast<int>(field) == segment_.key_field()) continue;
+      if (segment_.column(field) != nullptr) {
+        std::vector<Value> column;
+        // What can't be read is the column's finding.
+        if (!segment_.ColumnValues(field, ordinal, &column).ok()) continue;
+        std::sort(values[field].begin(), values[field].end(), Less);
+        std::sort(column.begin(), column.end(), Less);
+        if (column != values[field])
+          return damage(absl::StrCat("the column of field '", schema.fields[field].name, "' has other values"));
+      }
+      if (schema.fields[field].type != FieldType::kKeyword) continue;
+      const absl::StatusOr<LengthReader> lengths = segment_.Lengths(field);
+      if (lengths.ok() && (*lengths)[ordinal] != keywords[field])
+        return damage(absl::StrCat("field '", schema.fields[field].name, "' has ", keywords[field],
+                                   " keywords and the length ", (*lengths)[ordinal]));
+    }
+    return absl::OkStatus();
+  }
+
+  static Value ValueOf(const format::ValueView& value) {
+    switch (value.type) {
+      case FieldType::kInt64: return value.integer;
+      case FieldType::kDouble: return value.real;
+      case FieldType::kDate: return Date{value.integer};
+      default: return std::string(value.bytes);
+    }
+  }
+  static bool Less(const Value& a, const Value& b) {
+    if (a.index() != b.index()) return a.index() < b.index();
+    if (const auto* s = std::get_if<std::string>(&a)) return *s < std::get<std::string>(b);
+    if (const auto* i = std::get_if<int64_t>(&a)) return *i < std::get<int64_t>(b);
+    if (const auto* d = std::get_if<double>(&a)) return *d < std::get<double>(b);
+    if (const auto* t = std::get_if<Date>(&a)) return t->milliseconds < std::get<Date>(b).milliseconds;
+    return false;
   }
 
   void Column(uint32_t field) {
@@ -200,7 +262,15 @@ class Checker {
     if (!reader.ok()) return Add(reader.status());
     if (*reader == nullptr) return;  // the group's largest field, checked with the group
     const LengthReader& of = *lengths;
-    Add((*reader)->Check([&of](uint32_t ordinal) { return of[ordinal]; }));
+    LengthReader of_largest;
+    const bool grouped = index == kGroupIndex && segment_.group().size() > 1;
+    if (grouped) {
+      const absl::StatusOr<LengthReader> largest = segment_.Lengths(segment_.meta().largest_field);
+      if (!largest.ok()) return Add(largest.status());
+      of_largest = *largest;
+    }
+    Add((*reader)->Check([&of](uint32_t ordinal) { return of[ordinal]; },
+                         [&of_largest](uint32_t ordinal) { return of_largest[ordinal]; }));
     Frequencies(index, **reader);
     Summary(index, **reader);
   }
@@ -232,6 +302,51 @@ class Checker {
     }
   }
 
+  // A smaller field of the group has lists of its own, which must be the group's, filtered.
+  void Member(uint32_t field) {
+    const absl::StatusOr<const IndexReader*> own = segment_.IndexOf(field);
+    if (!own.ok() || *own == nullptr) return;
+    uint64_t postings = 0;
+    TermIterator terms = (*own)->Terms();
+    while (terms.Next()) {
+      PostingCursor mine = terms.OpenCursor(), groups = segment_.OpenPositions(field, terms.term());
+      for (; mine.document() != kNoDocument && mine.document() == groups.document() &&
+             mine.frequency() == groups.frequency();
+           mine.Next(), groups.Next())
+        ++postings;
+      if (!mine.status().ok() || !groups.status().ok()) return;  // found by Index()
+      if (mine.document() == groups.document()) continue;
+      return Add(segment_.file()
+                     .Find(format::SectionKind::kPostings, field)
+                     ->Damage(0, absl::StrCat("the list of \"", ToAbsl(terms.term()), "\" is not the group's")));
+    }
+    if (!terms.status().ok()) return;
+    if (const std::optional<uint64_t> all = MemberPostings(field); all.has_value() && *all != postings)
+      Add(segment_.file()
+              .Find(format::SectionKind::kTerms, field)
+              ->Damage(0, absl::StrCat("its lists have ", postings, " postings, the group has ", *all, " of the field")));
+  }
+
+  // Postings of the group in which a field occurs; nullopt if they can't be read.
+  std::optional<uint64_t> MemberPostings(uint32_t field) const {
+    const absl::StatusOr<const IndexReader*> group = segment_.IndexOf(kGroupIndex);
+    if (!group.ok() || *group == nullptr) return std::nullopt;
+    const auto member = static_cast<size_t>(std::find(segment_.group().begin(), segment_.group().end(), field) -
+                                            segment_.group().begin());
+    uint64_t count = 0;
+    std::vector<uint32_t> frequencies;
+    TermIterator terms = (*group)->Terms();
+    while (terms.Next()) {
+      PostingCursor cursor = terms.OpenCursor();
+      for (; cursor.document() != kNoDocument; cursor.Next()) {
+        if (!cursor.MemberFrequencies(&frequencies).ok()) return std::nullopt;
+        if (frequencies[member] != 0) ++count;
+      }
+      if (!cursor.status().ok()) return std::nullopt;
+    }
+    return terms.status().ok() ? std::optional<uint64_t>(count) : std::nullopt;
+  }
+
   void Summary(IndexId index, const IndexReader& reader) {
     for (const format::IndexSummary& s : segment_.meta().indexes)
       if (s.index == index && (s.terms != reader.term_count() || s.postings != reader.posting_count()))
@@ -242,14 +357,15 @@ class Checker {
   }
 
   const SegmentImpl& segment_;
-  std::vector<std::string>* findings_;
+  std::vector<absl::Status>* findings_;
+  absl::flat_hash_set<uint64_t> damaged_;  // offsets of damaged pages in the file
   uint32_t count_;
 };
 
 }  // namespace
 
-std::vector<std::string> SegmentImpl::Check() const {
-  std::vector<std::string> findings;
+std::vector<absl::Status> SegmentImpl::Check() const {
+  std::vector<absl::Status> findings;
   Checker(*this, &findings).Run();
   return findings;
 }

@@ -82,6 +82,38 @@ absl::StatusOr<std::unique_ptr<SegmentFile>> SegmentFile::Open(env::Env env, con
   return f;
 }
 
+absl::StatusOr<std::unique_ptr<SegmentFile>> SegmentFile::OpenDamaged(env::Env env, const std::string& path,
+                                                                      std::optional<format::StoreId>* store_id,
+                                                                      std::vector<absl::Status>* damage) {
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, env.files->OpenForRead(path));
+  std::unique_ptr<SegmentFile> f(new SegmentFile);
+  f->path_ = path;
+  ASHLAR_ASSIGN_OR_RETURN(f->size_, file->Size());
+  if (f->size_ < format::kFileHeaderBytes + format::kSegmentFooterBytes)
+    return DataLoss(path, "footer", 0, "the file is too short for a segment");
+  ASHLAR_RETURN_IF_ERROR(f->Load(*file, OpenMode::kMapped));
+  ASHLAR_RETURN_IF_ERROR(f->Populate(0, format::kFileHeaderBytes, "header"));
+  const absl::StatusOr<format::FileHeader> header =
+      format::DecodeFileHeader(ByteSpan(f->data_, format::kFileHeaderBytes), format::FileKind::kSegment, path);
+  format::FileId id{};
+  if (header.ok()) {
+    id = header->file_id;
+    *store_id = header->store_id;
+  } else {
+    // The footer has it, too, and a checksum that is seeded with it.
+    damage->push_back(header.status());
+    const uint64_t place = f->size_ - format::kSegmentFooterBytes + format::kFooterFileIdOffset;
+    ASHLAR_RETURN_IF_ERROR(f->Populate(place, id.size(), "footer"));
+    std::memcpy(id.data(), f->data_ + place, id.size());
+  }
+  ASHLAR_RETURN_IF_ERROR(f->ReadTail(id));
+  for (const format::SectionEntry& e : f->entries_) {
+    f->sections_.push_back(std::make_unique<Section>(f.get(), e, f->data_ + e.offset, false));
+    f->by_key_[KeyOfSection(e.kind, e.id)] = f->sections_.back().get();
+  }
+  return f;
+}
+
 absl::Status SegmentFile::Load(const env::ReadableFile& file, OpenMode mode) {
   if (mode == OpenMode::kMapped) {
     ASHLAR_ASSIGN_OR_RETURN(region_, file.Map());
@@ -180,6 +212,28 @@ absl::Status SegmentFile::VerifyRange(uint64_t offset, uint64_t length, std::str
   return absl::OkStatus();
 }
 
+absl::Status SegmentFile::CopyBytes(env::WritableFile& out) const {
+  constexpr uint64_t kPiece = uint64_t{1} << 20;
+  for (uint64_t at = 0; at < size_; at += kPiece) {
+    const uint64_t length = std::min(kPiece, size_ - at);
+    if (at < footer_.data_end)
+      ASHLAR_RETURN_IF_ERROR(VerifyRange(at, std::min(length, footer_.data_end - at), SectionAt(at)));
+    ASHLAR_RETURN_IF_ERROR(Populate(at, length, "pages"));
+    ASHLAR_RETURN_IF_ERROR(out.Append(ByteSpan(data_ + at, length)));
+  }
+  // The rest of the tail was verified when the file was opened.
+  for (uint64_t page = 0; page < footer_.root_count; ++page) ASHLAR_RETURN_IF_ERROR(VerifyTablePage(page));
+  ASHLAR_RETURN_IF_ERROR(out.Sync());
+  return out.Close();
+}
+
+absl::Status SegmentFile::CopyTo(env::FileSystem& files, const std::string& path) const {
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> out, files.CreateFile(path));
+  const absl::Status status = CopyBytes(*out);
+  if (!status.ok()) files.Remove(path).IgnoreError();
+  return status;
+}
+
 std::string SegmentFile::SectionAt(uint64_t offset) const {
   std::string label = "header";
   for (const format::SectionEntry& e : entries_)
@@ -187,22 +241,24 @@ std::string SegmentFile::SectionAt(uint64_t offset) const {
   return label;
 }
 
-void SegmentFile::CheckPages(std::vector<std::string>* findings) const {
+void SegmentFile::CheckPages(std::vector<absl::Status>* findings) const {
+  const auto add = [findings](const absl::Status& status) {
+    // A damaged page of checksums fails all the pages that it is for.
+    if (!status.ok() && (findings->empty() || findings->back() != status)) findings->push_back(status);
+  };
   for (uint64_t page = 0; page < page_count_; ++page) {
     const uint64_t offset = page * kPageBytes;
     const std::string section = SectionAt(offset);
     absl::Status status = Populate(offset, std::min<uint64_t>(kPageBytes, footer_.data_end - offset), section);
     if (status.ok()) status = HashPage(page, section);
-    if (!status.ok()) findings->push_back(std::string(FromAbsl(status.message())));
+    add(status);
   }
   uint64_t end = format::kFileHeaderBytes;
   for (const format::SectionEntry& e : entries_) {
     // Unknown optional sections are not listed, so only gaps that can hold no section are padding.
-    if (e.offset == format::AlignSection(end)) {
-      absl::Status status = VerifyRange(end, e.offset - end, "padding");
-      if (status.ok()) status = CheckZeros(end, e.offset);
-      if (!status.ok()) findings->push_back(std::string(FromAbsl(status.message())));
-    }
+    const bool is_padding = e.offset == format::AlignSection(end);
+    // A damaged page was named above.
+    if (is_padding && VerifyRange(end, e.offset - end, "padding").ok()) add(CheckZeros(end, e.offset));
     end = e.offset + e.length;
   }
 }

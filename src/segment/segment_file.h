@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,10 @@ class SegmentFile {
                                                            const format::SegmentEntry& entry,
                                                            const format::StoreId& store_id,
                                                            uint64_t catalog_generation, OpenMode mode);
+  // A file about which nothing else is known; a damaged header goes to `damage`. Salvage only.
+  static absl::StatusOr<std::unique_ptr<SegmentFile>> OpenDamaged(env::Env env, const std::string& path,
+                                                                  std::optional<format::StoreId>* store_id,
+                                                                  std::vector<absl::Status>* damage);
   SegmentFile(const SegmentFile&) = delete;
   SegmentFile& operator=(const SegmentFile&) = delete;
 
@@ -66,8 +71,10 @@ class SegmentFile {
 
   // Checks the pages of [offset, offset + length) of the file; the range is inside the data.
   absl::Status VerifyRange(uint64_t offset, uint64_t length, std::string_view section) const;
+  // See Segment::CopyTo.
+  absl::Status CopyTo(env::FileSystem& files, const std::string& path) const;
   // Every page, whether it was verified before or not, and the zeros between sections.
-  void CheckPages(std::vector<std::string>* findings) const;
+  void CheckPages(std::vector<absl::Status>* findings) const;
 
  private:
   struct FreeArray {
@@ -78,6 +85,7 @@ class SegmentFile {
   absl::Status Load(const env::ReadableFile& file, OpenMode mode);
   absl::Status ReadTail(const format::FileId& header_id);
   absl::Status CheckZeros(uint64_t from, uint64_t to) const;
+  absl::Status CopyBytes(env::WritableFile& out) const;
   absl::Status Populate(uint64_t offset, uint64_t length, std::string_view section) const;
   absl::Status HashPage(uint64_t page, std::string_view section) const;
   // Checks one page of the checksum table against its root.

@@ -28,6 +28,9 @@ class SegmentImpl final : public Segment {
                                                                      const format::StoreId& store_id,
                                                                      uint64_t catalog_generation, OpenMode mode);
 
+  static absl::StatusOr<SalvagedSegment> OpenDamaged(env::Env env, const std::string& path, uint64_t number,
+                                                     const SalvageHints& hints);
+
   uint64_t number() const override { return meta_.number; }
   uint32_t document_count() const override { return meta_.documents; }
   DocumentId first_id() const override { return meta_.first_id; }
@@ -50,7 +53,10 @@ class SegmentImpl final : public Segment {
   PostingCursor OpenTerm(format::IndexId index, std::string_view term) const override;
   PostingCursor OpenPositions(format::IndexId index, std::string_view term) const override;
   absl::Status ColumnValues(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const override;
-  std::vector<std::string> Check() const override;
+  absl::Status CopyTo(env::FileSystem& files, const std::string& path) const override {
+    return file_->CopyTo(files, path);
+  }
+  std::vector<absl::Status> Check() const override;
 
   // --- for merges and checks ---
   const SegmentFile& file() const { return *file_; }
@@ -76,6 +82,9 @@ class SegmentImpl final : public Segment {
   };
   SegmentImpl() = default;
   absl::Status ReadMeta(const format::SegmentEntry& entry);
+  absl::StatusOr<format::SegmentMeta> DecodeMeta() const;
+  // The sections that hold documents.
+  absl::Status FindDocumentSections();
   absl::Status FindSections();
   Index OpenIndex(format::IndexId index) const;
   absl::Status OutOfRange(uint32_t ordinal) const;

@@ -66,6 +66,41 @@ TEST_P(CatalogContractTest, GenerationsFollowEachOther) {
   EXPECT_EQ(catalog->Read()->generation, 2u);
 }
 
+TEST_P(CatalogContractTest, ReplaceMakesAnyGenerationTheNewest) {
+  for (const uint64_t generation : {1, 2, 3, 4, 5, 6, 7, 40, 41, 1000, 1001, 1003, 4002, 4007}) {
+    SCOPED_TRACE(generation);
+    // In place of what was there, and where there is nothing.
+    ASSERT_TRUE(ReplaceCatalog(env_, directory_, MakeValue(generation)).ok());
+    const std::string fresh = directory_ + "/fresh" + std::to_string(generation);
+    ASSERT_TRUE(env_.files->CreateDirectory(fresh).ok());
+    ASSERT_TRUE(ReplaceCatalog(env_, fresh, MakeValue(generation)).ok());
+    for (const std::string& place : {directory_, fresh}) {
+      auto catalog = OpenCatalog(env_, place, Access::kWrite);
+      ASSERT_TRUE(catalog.ok()) << catalog.status();
+      EXPECT_EQ(*(*catalog)->Read(), MakeValue(generation));
+      EXPECT_TRUE((*catalog)->Check()->empty());
+      if (place == directory_) continue;
+      for (uint64_t next = generation + 1; next < generation + 5; ++next) {
+        ASSERT_TRUE((*catalog)->Commit(MakeValue(next)).ok());
+        EXPECT_EQ(*(*catalog)->Read(), MakeValue(next));
+        EXPECT_TRUE((*catalog)->Check()->empty());
+      }
+    }
+  }
+  const auto entries = env_.files->List(directory_);
+  ASSERT_TRUE(entries.ok());
+  for (const auto& entry : *entries) EXPECT_EQ(entry.name.find("new"), std::string::npos);
+}
+
+TEST_P(CatalogContractTest, WhoHasTheReplacedCatalogOpenKeepsIt) {
+  ASSERT_TRUE(ReplaceCatalog(env_, directory_, MakeValue(7)).ok());
+  const auto old = Open(Access::kRead);
+  ASSERT_TRUE(ReplaceCatalog(env_, directory_, MakeValue(20)).ok());
+  EXPECT_EQ(*Open(Access::kRead)->Read(), MakeValue(20));
+  if (GetParam()) EXPECT_EQ(*old->Read(), MakeValue(7));
+  EXPECT_EQ(*Open(Access::kWrite)->Read(), MakeValue(20));
+}
+
 TEST_P(CatalogContractTest, ReadersDoNotCommit) {
   ASSERT_TRUE(Open(Access::kCreate)->Commit(MakeValue(1)).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Open(Access::kRead)->Commit(MakeValue(2))));

@@ -240,7 +240,8 @@ TEST_F(LmdbWalkerTest, CheckNamesWhatIsWrong) {
   const auto findings = (*catalog)->Check();
   ASSERT_TRUE(findings.ok());
   ASSERT_EQ(findings->size(), 1u);
-  EXPECT_NE((*findings)[0].find("generation 3"), std::string::npos) << (*findings)[0];
+  EXPECT_NE((*findings)[0].message().find("generation 3"), absl::string_view::npos) << (*findings)[0];
+  EXPECT_EQ(PlaceOf((*findings)[0])->offset, content->entries[0].offset);
 }
 
 }  // namespace

@@ -320,6 +320,27 @@ TEST_P(EnvContractTest, RenameReplaces) {
   EXPECT_EQ(Get(At("b")), "new");
 }
 
+TEST_P(EnvContractTest, ALinkIsASecondNameOfOneFile) {
+  Put(At("a"), "one");
+  ASSERT_TRUE(files_->CreateDirectory(At("d")).ok());
+  ASSERT_TRUE(files_->Link(At("a"), At("d/b")).ok());
+  EXPECT_EQ(Get(At("d/b")), "one");
+  {
+    const auto file = files_->OpenForWrite(At("a"));
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE((*file)->Append(AsBytes("+two")).ok());
+  }
+  EXPECT_EQ(Get(At("d/b")), "one+two");
+  ASSERT_TRUE(files_->Remove(At("a")).ok());
+  EXPECT_EQ(Get(At("d/b")), "one+two");
+  Put(At("taken"), "x");
+  EXPECT_EQ(files_->Link(At("d/b"), At("taken")).code(), Code::kAlreadyExists);
+  EXPECT_EQ(Get(At("taken")), "x");
+  EXPECT_EQ(files_->Link(At("a"), At("c")).code(), Code::kNotFound);
+  EXPECT_EQ(files_->Link(At("d/b"), At("no/c")).code(), Code::kNotFound);
+  EXPECT_EQ(files_->Link(At("d"), At("c")).code(), Code::kFailedPrecondition);
+}
+
 TEST_P(EnvContractTest, RenameMovesDirectories) {
   ASSERT_TRUE(files_->CreateDirectory(At("d")).ok());
   ASSERT_TRUE(files_->CreateDirectory(At("d/e")).ok());

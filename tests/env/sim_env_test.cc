@@ -166,6 +166,21 @@ TEST_F(SimEnvTest, NamesSurviveIndependentlyButInOrderOfTheirOwnChanges) {
   EXPECT_EQ(seen, (std::set<std::string>{"", "a", "b", "ab", "c", "ac"}));
 }
 
+TEST_F(SimEnvTest, ALinkIsDurableWithItsDirectory) {
+  PutDurable("a", "x");
+  ASSERT_TRUE(files_->Link("a", "b").ok());
+  ASSERT_TRUE(files_->Remove("a").ok());
+  std::set<std::string> seen;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const auto after = disk_.CrashedCopy(CrashPolicy::Random(seed));
+    seen.insert(Left(*after, "a") + "," + Left(*after, "b"));
+  }
+  EXPECT_EQ(seen, (std::set<std::string>{"x,x", "x,-", "-,x", "-,-"}));
+  EXPECT_EQ(disk_.used_bytes(), 1u);
+  ASSERT_TRUE(files_->SyncDirectory("/").ok());
+  EXPECT_EQ(LeftBy(CrashPolicy::DropAll(), "a") + LeftBy(CrashPolicy::DropAll(), "b"), "-x");
+}
+
 TEST_F(SimEnvTest, ALaterRenameNeedsTheEarlierOne) {
   PutDurable("a", "new");
   PutDurable("b", "old");
@@ -533,6 +548,7 @@ TEST_F(SimEnvTest, EveryOperationCanFail) {
       {SimOp::kTruncate, [&] { return writer->Truncate(1); }},
       {SimOp::kSync, [&] { return writer->Sync(); }},
       {SimOp::kRename, [&] { return files_->Rename("new", "newer"); }},
+      {SimOp::kLink, [&] { return files_->Link("newer", "again"); }},
       {SimOp::kRemove, [&] { return files_->Remove("newer"); }},
       {SimOp::kCreateDirectory, [&] { return files_->CreateDirectory("e"); }},
       {SimOp::kSyncDirectory, [&] { return files_->SyncDirectory("/"); }},

@@ -53,6 +53,7 @@ class FaultyFiles : public env::FileSystem {
     log_.push_back(absl::StrCat("rename ", from, " ", to));
     return base_.Rename(from, to);
   }
+  absl::Status Link(const std::string& from, const std::string& to) override { return base_.Link(from, to); }
   absl::Status Remove(const std::string& path) override { return base_.Remove(path); }
   absl::StatusOr<uint64_t> FileSize(const std::string& path) override { return base_.FileSize(path); }
   absl::StatusOr<bool> Exists(const std::string& path) override { return base_.Exists(path); }

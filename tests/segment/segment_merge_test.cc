@@ -61,7 +61,7 @@ TEST(SegmentMerge, EqualsBuildingTheLiveDocuments) {
     const auto segment = store.Open(merged->entry);
     ASSERT_TRUE(segment.ok()) << segment.status();
     ExpectHolds(**segment, schema, inputs.live);
-    EXPECT_EQ((*segment)->Check(), std::vector<std::string>());
+    EXPECT_TRUE((*segment)->Check().empty());
 
     const auto rebuilt = store.Open(*store.Build(schema, 101, inputs.live));
     ASSERT_TRUE(rebuilt.ok());
@@ -106,7 +106,7 @@ TEST(SegmentMerge, TakesEarlierSchemas) {
   const auto segment = store.Open(merged->entry);
   ASSERT_TRUE(segment.ok()) << segment.status();
   ExpectHolds(**segment, wider, all);
-  EXPECT_EQ((*segment)->Check(), std::vector<std::string>());
+  EXPECT_TRUE((*segment)->Check().empty());
 }
 
 // Segments large enough to have dictionaries: blocks are copied, and more dictionaries come together than one segment
@@ -142,7 +142,7 @@ TEST(SegmentMerge, CopiesBlocksWithTheirDictionaries) {
   ExpectHolds(**segment, schema, live);
   EXPECT_LT((*segment)->SectionBytes().at("stored"), stored_bytes);
   EXPECT_EQ(*static_cast<const SegmentImpl&>(**segment).stored().DictionaryCount(), format::kStoredDictionariesMax);
-  EXPECT_EQ((*segment)->Check(), std::vector<std::string>());
+  EXPECT_TRUE((*segment)->Check().empty());
 }
 
 TEST(SegmentMerge, StopsWhenCancelled) {

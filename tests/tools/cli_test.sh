@@ -53,7 +53,7 @@ exits "create wants a schema" 2 "$ashlar" create s
 exits "create wants one schema" 2 "$ashlar" create s --schema a --infer b
 exits "get wants a key" 2 "$ashlar" get s
 exits "an unknown traversal" 2 "$ashlar" search s q --traversal magic
-for command in create add get delete flush merge search eval stat check dump export reindex; do
+for command in create add get delete flush merge search eval stat check dump export reindex checkpoint backup salvage; do
   exits "$command --help" 0 "$ashlar" "$command" --help
 done
 exits "usage errors make no store" 1 test -e s
@@ -252,6 +252,40 @@ cp out new.json
 exits "search the old store" 0 "$ashlar" search s stone --json
 json "the same hits, DocumentIds included" 'j["hits"] == json.load(open("new.json"))["hits"]'
 exits "reindex into a store that is there" 1 "$ashlar" reindex s s-new
+
+# --- checkpoint, backup, salvage ---
+exits "checkpoint" 0 "$ashlar" checkpoint s s-checkpoint
+says "checkpoint says what it holds" "verified"
+"$ashlar" export s >s.jsonl && "$ashlar" export s-checkpoint | cmp -s - s.jsonl
+result "checkpoint keeps the documents" $?
+exits "checkpoint into a directory that is there" 1 "$ashlar" checkpoint s s-checkpoint
+exits "checkpoint into the store" 1 "$ashlar" checkpoint s s/copy
+exits "checkpoint --copy --json" 0 "$ashlar" checkpoint s s-copied --copy --no-verify --json
+json "checkpoint --copy links nothing" 'j["segments_linked"] == 0 and j["documents"] > 0 and j["sequence"] > 0'
+exits "check of the copy" 0 "$ashlar" check s-copied
+exits "backup makes a copy" 0 "$ashlar" backup s s-backup --json
+exits "backup again" 0 "$ashlar" backup s s-backup --json
+json "backup keeps what is there" 'j["segments_linked"] == 0 and j["segments_copied"] == 0'
+exits "backup onto another store" 1 "$ashlar" backup s s-new
+says "why" "another store"
+"$ashlar" delete s-backup "$(python3 -c 'import json; print(json.loads(open("s.jsonl").readline())["id"])')"
+exits "backup onto a copy that was written to" 1 "$ashlar" backup s s-backup
+says "why not" "written to"
+exits "salvage of a whole store" 0 "$ashlar" salvage s s-salvaged --json
+json "salvage loses nothing" 'j["documents_lost"] == 0 and j["damage"] == [] and not j["catalog_lost"]'
+"$ashlar" export s-salvaged | cmp -s - s.jsonl
+result "salvage keeps the documents" $?
+exits "salvage into a store that is there" 1 "$ashlar" salvage s s-salvaged
+cp -r s s-damaged
+rm s-damaged/catalog.lmdb
+exits "a store without its catalog does not open" 1 "$ashlar" stat s-damaged
+exits "check tells of it" 1 "$ashlar" check s-damaged --json
+json "check names the catalog" 'not j["ok"] and len(j["findings"]) == 1 and "catalog" in j["findings"][0]["message"]'
+exits "salvage without a catalog" 0 "$ashlar" salvage s-damaged s-rescued
+says "salvage tells of it" "the catalog is lost"
+"$ashlar" export s-rescued | cmp -s - s.jsonl
+result "all documents are back" $?
+exits "salvage of what is no store" 1 "$ashlar" salvage . s-none
 
 # --- pipes ---
 "$ashlar" export s | head -n 1 >out 2>err

@@ -21,7 +21,7 @@ void AddIngestCommand(Program* program);     // add
 void AddSearchCommand(Program* program);     // search
 void AddEvalCommand(Program* program);       // eval
 void AddInspectCommands(Program* program);   // stat, check, dump
-void AddTransferCommands(Program* program);  // export, reindex
+void AddTransferCommands(Program* program);  // export, reindex, checkpoint, backup, salvage
 void AddCrashlabCommand(Program* program);   // crashlab
 
 }  // namespace ashlar::tools

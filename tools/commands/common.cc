@@ -1,5 +1,7 @@
 #include "tools/commands/common.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -101,5 +103,38 @@ std::string WithCommas(uint64_t number) {
 }
 
 uint64_t NowNs() { return env::PosixEnv().clock->MonotonicNs(); }
+
+StatusLine::StatusLine() : active_(isatty(STDERR_FILENO) == 1) {}
+
+void StatusLine::Show(const std::string& text) {
+  constexpr uint64_t kPauseNs = 200'000'000;
+  if (!active_) return;
+  const uint64_t now = NowNs();
+  if (shown_ && now - last_ns_ < kPauseNs) return;
+  last_ns_ = now;
+  shown_ = true;
+  std::fprintf(stderr, "\r%-70s", text.c_str());
+}
+
+void StatusLine::Clear() {
+  if (shown_) std::fprintf(stderr, "\r%70s\r", "");
+  shown_ = false;
+}
+
+nlohmann::ordered_json FindingsToJson(const std::vector<Finding>& findings) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    json.push_back({{"kind", finding.kind == Finding::Kind::kNote ? "note" : "damage"},
+                    {"file", finding.file},
+                    {"section", finding.section},
+                    {"offset", finding.offset},
+                    {"message", finding.message}});
+  }
+  return json;
+}
+
+std::string JsonLine(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace ashlar::tools

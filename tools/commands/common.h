@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ashlar/check.h"
 #include "ashlar/options.h"
 #include "ashlar/query.h"
 #include "ashlar/store.h"
@@ -62,6 +64,28 @@ absl::Status FinishOutput();
 std::string WithCommas(uint64_t number);
 
 uint64_t NowNs();
+
+// One line on the terminal that says how far things are; silent where standard error is not one.
+class StatusLine {
+ public:
+  StatusLine();
+  ~StatusLine() { Clear(); }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+  // At most a few times a second; other calls do nothing.
+  void Show(const std::string& text);
+  void Clear();
+
+ private:
+  const bool active_;
+  bool shown_ = false;
+  uint64_t last_ns_ = 0;
+};
+
+// [{"kind","file","section","offset","message"}], for the commands that print findings as JSON.
+nlohmann::ordered_json FindingsToJson(const std::vector<Finding>& findings);
+// One line, without invalid UTF-8.
+std::string JsonLine(const nlohmann::ordered_json& json);
 
 }  // namespace ashlar::tools
 

@@ -89,27 +89,21 @@ absl::Status RunStat(const InspectArguments& arguments) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Finding>> OpenAndCheck(const std::string& directory) {
-  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(directory));
-  return store->Check();
-}
-
 void PrintFindingsJson(bool ok, const std::vector<Finding>& findings) {
   nlohmann::ordered_json json;
   json["ok"] = ok;
-  json["findings"] = nlohmann::ordered_json::array();
-  for (const Finding& finding : findings) {
-    json["findings"].push_back({{"kind", finding.kind == Finding::Kind::kNote ? "note" : "damage"},
-                                {"file", finding.file},
-                                {"section", finding.section},
-                                {"offset", finding.offset},
-                                {"message", finding.message}});
-  }
-  Print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  json["findings"] = FindingsToJson(findings);
+  Print(JsonLine(json));
 }
 
 absl::Status RunCheck(const InspectArguments& arguments) {
-  const absl::StatusOr<std::vector<Finding>> checked = OpenAndCheck(arguments.path);
+  StatusLine line;
+  const absl::StatusOr<std::vector<Finding>> checked =
+      CheckStore(arguments.path, [&line](uint64_t done, uint64_t all) {
+        line.Show(absl::StrFormat("checked %.1f of %.1f MB of segments", static_cast<double>(done) / 1e6,
+                                  static_cast<double>(all) / 1e6));
+      });
+  line.Clear();
   if (!checked.ok()) {
     const ErrorPlace place = PlaceOf(checked.status()).value_or(ErrorPlace());
     if (arguments.json) {
@@ -142,7 +136,7 @@ void AddInspectCommands(Program* program) {
   command->callback([=] { program->run = [stat] { return RunStat(*stat); }; });
 
   auto check = std::make_shared<InspectArguments>();
-  command = program->app.add_subcommand("check", "Verify every byte and every cross-reference");
+  command = program->app.add_subcommand("check", "Verify every byte and every cross-reference, also of a store that does not open");
   command->add_option("DIR", check->path, "Directory of the store")->required();
   command->add_flag("--json", check->json, "Print one JSON object");
   command->callback([=] { program->run = [check] { return RunCheck(*check); }; });
