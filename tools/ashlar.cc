@@ -44,6 +44,7 @@ int Run(int argc, char** argv) {
   tools::AddEvalCommand(&program);
   tools::AddInspectCommands(&program);
   tools::AddTransferCommands(&program);
+  tools::AddFileSystemOption(&program.app);
   try {
     program.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
