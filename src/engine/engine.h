@@ -188,6 +188,7 @@ class Engine {
   absl::Status JournalGroup(const std::vector<PendingWrite*>& writes, const std::vector<Sequence>& firsts, bool sync)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status EnsureJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status SecureReplayed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   bool NewJournalMayBeThere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status SyncJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status SyncIfDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);

@@ -266,6 +266,15 @@ bool Engine::NewJournalMayBeThere() const {
   });
 }
 
+// What was replayed after an unclean end may be in the page cache only. A new file takes it over, synced.
+absl::Status Engine::SecureReplayed() {
+  if (journal_ != nullptr || replay_end_.sealed || replay_bytes_ == 0) return absl::OkStatus();
+  if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, NewJournalMayBeThere());
+  NoteJournal();
+  PublishStatus(journal_->synced());
+  return absl::OkStatus();
+}
+
 absl::Status Engine::SyncIfDue() {
   if (!interval_asked_ || oldest_unsynced_ns_ == 0 || !SiteIsOn(Site::kWriteIntervalSync)) return absl::OkStatus();
   const uint64_t age_ns = env_.clock->MonotonicNs() - oldest_unsynced_ns_;
@@ -381,6 +390,7 @@ absl::Status Engine::Sync() {
   MutexLock lock(&writer_mutex_);
   ASHLAR_RETURN_IF_ERROR(CheckWritable());
   if (options_.durability == Durability::kOff) return FlushLocked();
+  ASHLAR_RETURN_IF_ERROR(SecureReplayed());
   return SyncJournal();
 }
 

@@ -1,5 +1,4 @@
 // The exhaustive driver: every workload with the power cut at every step, and with every kind of fault at every operation.
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -7,6 +6,7 @@
 #include "src/base/status.h"
 #include "src/env/sim_env.h"
 #include "src/testing/driver.h"
+#include "src/testing/fault_plan.h"
 #include "src/testing/history.h"
 #include "src/testing/recovery_checker.h"
 #include "src/testing/workload_runner.h"
@@ -16,26 +16,14 @@ namespace {
 
 using env::CrashPolicy;
 using env::SimFault;
-using env::SimOp;
 
 constexpr size_t kPositionsPerTask = 32;
 constexpr size_t kPoliciesAfterFault = 6;
 
-// What a faultless run did: the operations at which a fault can be put.
-struct TracedOperation {
-  SimOp op = SimOp::kOpen;
-  uint64_t nth = 0;  // of its kind, from 1
-  std::string path;
-};
-
 std::vector<TracedOperation> Trace(const Workload& workload, uint64_t seed, uint64_t* trace_hash) {
   std::vector<TracedOperation> trace;
-  std::map<SimOp, uint64_t> counts;
   env::SimDisk disk(seed);
-  disk.SetHook([&](const env::SimOperation& operation) {
-    trace.push_back({operation.op, ++counts[operation.op], operation.path});
-    return env::SimDisk::Decision{};
-  });
+  RecordTrace(&disk, &trace);
   History history(workload.schema);
   WorkloadRunner runner(&disk, &workload, &history);
   runner.Run().IgnoreError();  // the driver's other tasks report what is wrong with it
@@ -43,6 +31,7 @@ std::vector<TracedOperation> Trace(const Workload& workload, uint64_t seed, uint
   return trace;
 }
 
+<<<<<<< HEAD
 SimFault Failing(int error, SimFault::Effect effect = SimFault::Effect::kFails) {
   SimFault fault;
   fault.error = error;
@@ -114,6 +103,8 @@ std::string FaultText(const SimFault& fault) {
                       kEffects[static_cast<size_t>(fault.effect)]);
 }
 
+=======
+>>>>>>> 3164c3d (wip)
 RecoveryOptions RecoveryOptionsOf(const CrashLabOptions& options) {
   RecoveryOptions recovery;
   recovery.policies_max = options.policies_max;

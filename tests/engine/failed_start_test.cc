@@ -85,5 +85,25 @@ TEST(FailedStartTest, KillsAndPowerLossReuseNoSequence) {
   EXPECT_GT(next, newest);
 }
 
+// What a killed process had acknowledged is in the page cache only until something syncs it: Sync and Close do.
+TEST(FailedStartTest, SyncAndCloseSecureWhatWasReplayed) {
+  for (const bool closes : {false, true}) {
+    SimDisk disk(1);
+    const env::Env process = disk.NewProcess();
+    Options options;
+    options.create_if_missing = true;
+    options.durability = Durability::kOs;
+    const Schema schema = WorkloadSchema(true);
+    ASSERT_OK_AND_ASSIGN(auto store, OpenOn(process, kLabDirectory, options, &schema));
+    ASSERT_OK(store->Put(Doc(1)));
+    disk.KillProcess(process);
+    ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk, Durability::kOs));
+    ASSERT_OK(closes ? store->Close() : store->Sync());
+    disk.Crash(CrashPolicy::DropAll());
+    ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk, Durability::kOs));
+    EXPECT_OK(store->TakeSnapshot().Get("k1"));
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::testing
