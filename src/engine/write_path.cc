@@ -217,6 +217,7 @@ absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, cons
   // leave the older end, and their sequences would be given again.
   if (!session_synced_ && replay_end_.file_count > 0 && SiteIsOn(Site::kWriteSyncAfterSeal)) sync = true;
   if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, NewJournalMayBeThere());
+  ASHLAR_RETURN_IF_ERROR(RotateForSchema());
   std::vector<journal::Record> records;
   records.reserve(writes.size());
   uint64_t bytes = 0;
