@@ -69,6 +69,7 @@ std::vector<SimFault> FaultsFor(const TracedOperation& operation) {
       faults[3].sync_loss = CrashPolicy::Random(operation.nth);
       break;
     case SimOp::kRename:
+    case SimOp::kLink:
     case SimOp::kCreateDirectory:
       faults = {Failing(EIO), Failing(ENOSPC), Failing(EIO, Effect::kFailsAfterwards)};
       break;

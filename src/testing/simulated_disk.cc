@@ -13,7 +13,7 @@ namespace {
 std::string ToString(const ByteBuffer& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // The public lists are the environment's, in its order.
-static_assert(static_cast<int>(DiskOperation::kMapShared) == static_cast<int>(env::SimOp::kMapShared));
+static_assert(static_cast<int>(DiskOperation::kLink) == static_cast<int>(env::SimOp::kLink));
 static_assert(static_cast<int>(DiskOperation::kCreate) == static_cast<int>(env::SimOp::kCreate));
 static_assert(static_cast<int>(DiskFault::Effect::kMisdirected) == static_cast<int>(env::SimFault::Effect::kMisdirected));
 

@@ -7,9 +7,9 @@ namespace {
 TEST(LabRandomTest, RandomRuns) {
   CrashLabOptions options;
   options.drivers = {Driver::kRandom};
-  options.states_max = 120'000;
+  options.states_max = 140'000;
   const LabReport report = RunLab(options);
-  EXPECT_GE(report.states, 120'000u);
+  EXPECT_GE(report.states, 140'000u);
   EXPECT_GE(report.faults, 100u);
 }
 

@@ -46,6 +46,7 @@ class Survivors {
 enum class DiskOperation : uint8_t {
   kOpen, kRead, kMap, kStat, kList,  // these change nothing
   kCreate, kWrite, kTruncate, kSync, kRename, kRemove, kCreateDirectory, kSyncDirectory, kLock, kMapShared,  // steps
+  kLink,
 };
 
 // Waits for the nth matching operation and acts on that one and the next times - 1.
