@@ -189,6 +189,8 @@ class Engine {
   absl::Status JournalGroup(const std::vector<PendingWrite*>& writes, const std::vector<Sequence>& firsts, bool sync)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status EnsureJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status RotateForSchema() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status SecureReplayed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   bool NewJournalMayBeThere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status SyncJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status SyncIfDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
@@ -253,6 +255,7 @@ class Engine {
   std::optional<uint64_t> watermark_ ABSL_GUARDED_BY(writer_mutex_);
   uint64_t oldest_unsynced_ns_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // 0: everything acknowledged is synced
   bool interval_asked_ ABSL_GUARDED_BY(writer_mutex_) = false;      // by a batch since the last sync
+  bool schema_rotation_due_ ABSL_GUARDED_BY(writer_mutex_) = false;  // the journal's file has an older schema
   bool session_synced_ ABSL_GUARDED_BY(writer_mutex_) = false;      // a sequence of this session is durable
   bool loaded_ ABSL_GUARDED_BY(writer_mutex_) = false;  // view_ and cell_ are whole: no load or replay broke off
   bool closed_ ABSL_GUARDED_BY(writer_mutex_) = false;

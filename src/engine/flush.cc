@@ -140,6 +140,7 @@ absl::Status Engine::PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segm
     // The journal goes on in a new file, so that everything before it can go once the catalog has the new floor.
     absl::Status status = EnsureJournal();
     if (status.ok()) status = journal_->Rotate(JournalContext());
+    if (status.ok()) schema_rotation_due_ = false;
     if (!status.ok()) return Fail(status, NewJournalMayBeThere());
     oldest_unsynced_ns_ = 0;  // a rotation syncs what it leaves
     interval_asked_ = false;
@@ -238,10 +239,17 @@ absl::Status Engine::AddFields(const std::vector<Field>& fields) {
   SetSchema();
   view_ = NewView(view_->segments, std::make_shared<overlay::Overlay>(committed_.schema));
   Show();
-  // New records go to a file whose header has the new schema.
-  if (journal_ == nullptr) return absl::OkStatus();
+  // New records go to a file whose header has the new schema. The fields are durable whatever becomes of that: a failure
+  // shows in the state, and the next write tries again.
+  schema_rotation_due_ = journal_ != nullptr;
+  if (RotateForSchema().ok()) Show();
+  return absl::OkStatus();
+}
+
+absl::Status Engine::RotateForSchema() {
+  if (!schema_rotation_due_) return absl::OkStatus();
   if (absl::Status status = journal_->Rotate(JournalContext()); !status.ok()) return Fail(status, journal_->broken());
-  Show();
+  schema_rotation_due_ = false;
   return absl::OkStatus();
 }
 

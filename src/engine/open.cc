@@ -276,6 +276,7 @@ absl::Status Engine::Close() {
       } else if (replay_bytes_ > kSealedTailBytesMax) {
         status = FlushLocked();
       }
+      if (options_.durability != Durability::kOff && status.ok()) status = SecureReplayed();
       if (journal_ != nullptr && !journal_->broken()) {
         // The page then proves at the next opening that the journal went to the seal. Not that the seal itself is
         // there: going on behind it writes it again, and power loss may take that.

@@ -218,6 +218,7 @@ absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, cons
   // leave the older end, and their sequences would be given again.
   if (!session_synced_ && replay_end_.file_count > 0 && SiteIsOn(Site::kWriteSyncAfterSeal)) sync = true;
   if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, NewJournalMayBeThere());
+  ASHLAR_RETURN_IF_ERROR(RotateForSchema());
   std::vector<journal::Record> records;
   records.reserve(writes.size());
   uint64_t bytes = 0;
@@ -265,6 +266,15 @@ bool Engine::NewJournalMayBeThere() const {
   return std::any_of(entries->begin(), entries->end(), [last](const env::FileSystem::DirectoryEntry& entry) {
     return journal::NumberOf(entry.name).value_or(0) > last;
   });
+}
+
+// What was replayed after an unclean end may be in the page cache only. A new file takes it over, synced.
+absl::Status Engine::SecureReplayed() {
+  if (journal_ != nullptr || replay_end_.sealed || replay_bytes_ == 0) return absl::OkStatus();
+  if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, NewJournalMayBeThere());
+  NoteJournal();
+  PublishStatus(journal_->synced());
+  return absl::OkStatus();
 }
 
 absl::Status Engine::SyncIfDue() {
@@ -382,6 +392,7 @@ absl::Status Engine::Sync() {
   MutexLock lock(&writer_mutex_);
   ASHLAR_RETURN_IF_ERROR(CheckWritable());
   if (options_.durability == Durability::kOff) return FlushLocked();
+  ASHLAR_RETURN_IF_ERROR(SecureReplayed());
   return SyncJournal();
 }
 

@@ -365,6 +365,24 @@ put 5
 kill
 put 6
 
+workload kills_and_syncs_os durability=os
+put 0..1
+kill
+sync
+put 2
+kill
+reopen
+put 3
+kill
+flush
+put 4
+kill
+sync
+kill
+sync
+reopen
+delete 0
+
 workload kills_off durability=off
 put 0..1
 kill

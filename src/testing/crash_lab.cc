@@ -63,6 +63,10 @@ void LabRun::AddFinding(Driver driver, std::string_view workload, uint64_t seed,
   finding.message = std::string(status.message());
   finding.replay = absl::StrCat("ashlar crashlab --drivers ", finding.driver, " --seed ", seed,
                                 driver == Driver::kRandom ? " --runs 1" : absl::StrCat(" --workload ", finding.workload));
+  AddFinding(std::move(finding));
+}
+
+void LabRun::AddFinding(LabFinding finding) {
   ++finding_count_;
   MutexLock lock(&mutex_);
   findings_.push_back(std::move(finding));

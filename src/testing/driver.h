@@ -28,6 +28,7 @@ class LabRun {
   LabCounters& counters() { return counters_; }
 
   void AddFinding(Driver driver, std::string_view workload, uint64_t seed, const absl::Status& status);
+  void AddFinding(LabFinding finding);
   // Enough states or findings.
   bool Done() const;
   LabReport Report() const;

@@ -151,8 +151,8 @@ LabStatePtr History::Match(const DocumentList& found, const Schema& schema, std:
 }
 
 void History::ContinueFrom(size_t index, LabStatePtr state) {
-  // Sequences of states that are gone may have been seen, so they are never given again: next_sequence_min_ stays.
-  next_sequence_min_ = std::max(next_sequence_min_, state->documents.empty() ? 0 : state->documents.back().first + 1);
+  // Sequences of acknowledged states that are gone are never given again: next_sequence_min_ stays. That of a batch that was
+  // never acknowledged, but turned out to be there, is not promised before something makes it durable.
   states_.resize(index + 1);
   states_[index] = std::move(state);
   acknowledged_ = index;

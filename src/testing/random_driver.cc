@@ -196,6 +196,7 @@ absl::Status RandomRun::CrashAndRecover(WorkloadRunner* runner, RecoveryChecker*
     return absl::OkStatus();
   }
   runner->LosePower();
+  disk_.SetCapacity(UINT64_MAX);
   disk_.Crash(policies[prng_.Below(policies.size())]);
   return absl::OkStatus();
 }

@@ -85,5 +85,48 @@ TEST(FailedStartTest, KillsAndPowerLossReuseNoSequence) {
   EXPECT_GT(next, newest);
 }
 
+// The fields are committed before the journal goes over to a file with the new schema: a failure there is not theirs.
+TEST(FailedStartTest, AddedFieldsAreThereOrNot) {
+  for (const SimOp op : {SimOp::kSync, SimOp::kCreate, SimOp::kWrite, SimOp::kRename, SimOp::kSyncDirectory}) {
+    for (uint64_t nth = 1; nth < 8; ++nth) {
+      SCOPED_TRACE(std::string(env::SimOpName(op)) + " " + std::to_string(nth));
+      SimDisk disk(nth);
+      ASSERT_OK_AND_ASSIGN(auto store, OpenAgain(&disk));
+      ASSERT_OK(store->Put(Doc(1)));
+      disk.AddFault(Fault(op, nth, SimFault::Effect::kFails));
+      const bool added = store->AddFields({AddedField("extra")}).ok();
+      const bool failed_sync = store->GetStats().state == StoreState::kFailedSync;
+      EXPECT_EQ(store->schema().IndexOf("extra") >= 0, added);
+      disk.ClearFaults();
+      if (!failed_sync) EXPECT_OK(store->Put(Doc(2)));
+      disk.Crash(CrashPolicy::DropAll());
+      ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk));
+      if (added || !failed_sync) EXPECT_EQ(store->schema().IndexOf("extra") >= 0, added);
+      EXPECT_OK(store->TakeSnapshot().Get("k1"));
+      if (!failed_sync) EXPECT_OK(store->TakeSnapshot().Get("k2"));
+    }
+  }
+}
+
+// What a killed process had acknowledged is in the page cache only until something syncs it: Sync and Close do.
+TEST(FailedStartTest, SyncAndCloseSecureWhatWasReplayed) {
+  for (const bool closes : {false, true}) {
+    SimDisk disk(1);
+    const env::Env process = disk.NewProcess();
+    Options options;
+    options.create_if_missing = true;
+    options.durability = Durability::kOs;
+    const Schema schema = WorkloadSchema(true);
+    ASSERT_OK_AND_ASSIGN(auto store, OpenOn(process, kLabDirectory, options, &schema));
+    ASSERT_OK(store->Put(Doc(1)));
+    disk.KillProcess(process);
+    ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk, Durability::kOs));
+    ASSERT_OK(closes ? store->Close() : store->Sync());
+    disk.Crash(CrashPolicy::DropAll());
+    ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk, Durability::kOs));
+    EXPECT_OK(store->TakeSnapshot().Get("k1"));
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::testing

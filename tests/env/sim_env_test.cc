@@ -884,5 +884,164 @@ TEST_F(SimEnvTest, SyncedBytesSurviveRandomHistories) {
   }
 }
 
+// ------------------------------------------------------------------------------------------------
+// Enumeration, observers, and faults of reading
+
+// What may be left of "file" after each crash of the list.
+std::set<std::string> AllLeft(const SimDisk& disk, size_t policies_max = 1000) {
+  std::set<std::string> left;
+  for (const CrashPolicy& policy : disk.EnumerateCrashes(policies_max)) {
+    const auto bytes = disk.CrashedCopy(policy)->Contents("/file");
+    left.insert(bytes.ok() ? std::string(AsString(*bytes)) : "-");
+  }
+  return left;
+}
+
+TEST_F(SimEnvTest, EnumerationHasEverySubsetOfFewChanges) {
+  PutDurable("/file", std::string(3 * kSimSectorBytes, '.'));
+  const auto file = OpenForWrite("/file");
+  EXPECT_EQ(AllLeft(disk_).size(), 1u);
+  for (uint64_t sector = 0; sector < 3; ++sector) {
+    ASSERT_TRUE(file->WriteAt(sector * kSimSectorBytes, AsBytes(std::string(kSimSectorBytes, 'x'))).ok());
+  }
+  const std::set<std::string> left = AllLeft(disk_);
+  for (int mask = 0; mask < 8; ++mask) {
+    std::string wanted;
+    for (int sector = 0; sector < 3; ++sector) {
+      wanted += std::string(kSimSectorBytes, (mask >> sector & 1) != 0 ? 'x' : '.');
+    }
+    EXPECT_TRUE(left.contains(wanted)) << mask;
+  }
+  EXPECT_GT(left.size(), 8u);  // garbage and old bytes as well
+  EXPECT_LE(disk_.EnumerateCrashes(7).size(), 7u);
+}
+
+TEST_F(SimEnvTest, EnumerationTearsAtSectorsAndPages) {
+  PutDurable("/file", std::string(3 * kSimPageBytes, '.'));
+  const auto file = OpenForWrite("/file");
+  ASSERT_TRUE(file->WriteAt(0, AsBytes(std::string(3 * kSimPageBytes, 'x'))).ok());
+  const std::set<std::string> left = AllLeft(disk_);
+  for (const size_t torn : {kSimSectorBytes, 2 * kSimSectorBytes, kSimPageBytes, 2 * kSimPageBytes}) {
+    const std::string front = std::string(torn, 'x') + std::string(3 * kSimPageBytes - torn, '.');
+    const std::string back = std::string(torn, '.') + std::string(3 * kSimPageBytes - torn, 'x');
+    EXPECT_TRUE(left.contains(front)) << torn;
+    EXPECT_TRUE(left.contains(back)) << torn;
+  }
+}
+
+TEST_F(SimEnvTest, EnumerationExtendsAndLosesNames) {
+  PutDurable("/file", "durable");
+  const auto file = OpenForWrite("/file");
+  ASSERT_TRUE(file->Append(AsBytes("+more")).ok());
+  const std::set<std::string> left = AllLeft(disk_);
+  EXPECT_TRUE(left.contains("durable"));
+  EXPECT_TRUE(left.contains("durable+more"));
+  EXPECT_TRUE(left.contains(std::string("durable") + std::string(5, '\0')));
+  ASSERT_TRUE(files_->Remove("/file").ok());
+  EXPECT_TRUE(AllLeft(disk_).contains("-"));
+  EXPECT_TRUE(AllLeft(disk_).contains("durable"));
+}
+
+TEST_F(SimEnvTest, EqualDisksEnumerateEqually) {
+  const auto list = [] {
+    SimDisk disk(5);
+    FileSystem* const files = disk.NewProcess().files;
+    const auto file = files->CreateFile("/file");
+    EXPECT_TRUE((*file)->Append(AsBytes(std::string(5000, 'x'))).ok());
+    std::vector<uint64_t> hashes;
+    for (const CrashPolicy& policy : disk.EnumerateCrashes(100)) hashes.push_back(disk.CrashedCopy(policy)->DurableHash());
+    return hashes;
+  };
+  EXPECT_EQ(list(), list());
+}
+
+TEST_F(SimEnvTest, ObserverSeesTheDiskBeforeEachStep) {
+  std::vector<std::string> seen;
+  disk_.SetObserver([&](const SimOperation& operation) {
+    seen.push_back(std::string(SimOpName(operation.op)) + " " + LeftBy(CrashPolicy::KeepAll(), "/file"));
+  });
+  const auto file = files_->CreateFile("/file");
+  ASSERT_TRUE((*file)->Append(AsBytes("a")).ok());
+  ASSERT_TRUE((*file)->Append(AsBytes("b")).ok());
+  ASSERT_TRUE((*file)->Sync().ok());
+  EXPECT_EQ(seen, (std::vector<std::string>{"create -", "write ", "write a", "sync ab"}));
+  disk_.SetObserver(nullptr);
+  ASSERT_TRUE((*file)->Append(AsBytes("c")).ok());
+  EXPECT_EQ(seen.size(), 4u);
+}
+
+TEST_F(SimEnvTest, FlippedBitIsOfOneReadOrMapping) {
+  PutDurable("/file", "abc");
+  SimFault fault;
+  fault.effect = Effect::kFlippedBit;
+  fault.op = SimOp::kMap;
+  disk_.AddFault(fault);
+  const auto file = files_->OpenForRead("/file");
+  const auto flipped = (*file)->Map();
+  const auto right = (*file)->Map();
+  EXPECT_EQ((*flipped)->data()[0], std::byte{'`'});
+  EXPECT_EQ((*right)->data()[0], std::byte{'a'});
+  fault.op = SimOp::kRead;
+  fault.bit = 9;
+  disk_.AddFault(fault);
+  std::array<std::byte, 3> bytes{};
+  ASSERT_TRUE((*file)->ReadAt(0, bytes).ok());
+  EXPECT_EQ(AsString(bytes), "a`c");
+  ASSERT_TRUE((*file)->ReadAt(0, bytes).ok());
+  EXPECT_EQ(AsString(bytes), "abc");
+  EXPECT_EQ(Left(disk_, "/file"), "abc");
+}
+
+TEST_F(SimEnvTest, InterruptedReadsAreWholeAndInTheTrace) {
+  PutDurable("/file", std::string(1000, 'x'));
+  SimFault fault;
+  fault.effect = Effect::kInterrupted;
+  fault.op = SimOp::kRead;
+  disk_.AddFault(fault);
+  const auto file = files_->OpenForRead("/file");
+  ByteBuffer bytes(1000);
+  const uint64_t before = disk_.operations();
+  EXPECT_EQ(*(*file)->ReadAt(0, bytes), 1000u);
+  EXPECT_EQ(disk_.operations(), before + 2);
+  EXPECT_EQ(AsString(bytes), std::string(1000, 'x'));
+}
+
+TEST_F(SimEnvTest, MisdirectedWritesGoElsewhere) {
+  PutDurable("/file", "0123456789");
+  PutDurable("/other", "abcdefghij");
+  SimFault fault;
+  fault.effect = Effect::kMisdirected;
+  fault.op = SimOp::kWrite;
+  fault.misdirect_path = "/other";
+  fault.misdirect_offset = 2;
+  disk_.AddFault(fault);
+  const auto file = OpenForWrite("/file");
+  EXPECT_TRUE(file->WriteAt(0, AsBytes("XY")).ok());
+  EXPECT_EQ(Left(disk_, "/file"), "0123456789");
+  EXPECT_EQ(Left(disk_, "/other"), "abXYefghij");
+  fault.misdirect_path.clear();
+  fault.misdirect_offset = 8;
+  disk_.AddFault(fault);
+  EXPECT_TRUE(file->WriteAt(0, AsBytes("Z")).ok());
+  EXPECT_EQ(Left(disk_, "/file"), "01234567Z9");
+}
+
+// Cached hashes of pages, and pages that were never made real, change nothing.
+TEST_F(SimEnvTest, HashIsOfBytesAlone) {
+  const auto hash_of = [](const std::vector<std::pair<uint64_t, std::string>>& writes) {
+    SimDisk disk(1);
+    FileSystem* const files = disk.NewProcess().files;
+    const auto file = files->CreateFile("/file");
+    for (const auto& [offset, bytes] : writes) EXPECT_TRUE((*file)->WriteAt(offset, AsBytes(bytes)).ok());
+    disk.Crash(CrashPolicy::KeepAll());
+    return disk.DurableHash();
+  };
+  const std::string zeros(kSimPageBytes, '\0');
+  EXPECT_EQ(hash_of({{0, zeros}, {kSimPageBytes, "x"}}), hash_of({{kSimPageBytes, "x"}}));
+  EXPECT_EQ(hash_of({{0, "y"}, {0, zeros}, {kSimPageBytes, "x"}}), hash_of({{kSimPageBytes, "x"}}));
+  EXPECT_NE(hash_of({{0, "y"}}), hash_of({{0, "x"}}));
+  EXPECT_NE(hash_of({{0, zeros}}), hash_of({{0, zeros + zeros}}));
+}
+
 }  // namespace
 }  // namespace ashlar::env

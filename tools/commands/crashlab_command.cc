@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,6 +28,8 @@ using testing::LabReport;
 struct LabArguments {
   CrashLabOptions options;
   std::string workload, drivers;
+  std::string sites;
+  bool mutations = false;
   bool json = false;
   bool list = false;
 };
@@ -108,6 +111,40 @@ absl::Status ChooseWorkloads(const std::string& workload, std::string* text) {
   return absl::OkStatus();
 }
 
+std::string MutationText(const testing::MutationResult& result) {
+  std::string name = result.site;
+  name.resize(std::max<size_t>(name.size(), 34), ' ');
+  if (!result.found) return absl::StrCat(name, " NOT FOUND in ", WithCommas(result.states), " states\n");
+  return absl::StrCat(name, " ", result.driver, " ", result.workload, " seed ", result.seed, ", ", WithCommas(result.states),
+                      " states: ", result.message, "\n");
+}
+
+absl::Status RunMutationTable(const LabArguments& arguments) {
+  const std::vector<std::string> sites =
+      arguments.sites.empty() ? std::vector<std::string>() : SplitList(arguments.sites).value_or(std::vector<std::string>{""});
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  uint64_t not_found = 0;
+  const auto done = [&](const testing::MutationResult& result) {
+    not_found += result.found ? 0 : 1;
+    if (!arguments.json) {
+      Print(MutationText(result));
+      FinishOutput().IgnoreError();
+      return;
+    }
+    json.push_back({{"site", result.site},
+                    {"found", result.found},
+                    {"driver", result.driver},
+                    {"workload", result.workload},
+                    {"seed", result.seed},
+                    {"states", result.states},
+                    {"seconds", result.seconds},
+                    {"message", result.message}});
+  };
+  ASHLAR_RETURN_IF_ERROR(testing::RunMutations(arguments.options, sites, done).status());
+  if (arguments.json) Print(json.dump() + "\n");
+  return not_found == 0 ? absl::OkStatus() : Internal(absl::StrCat(not_found, " sites were switched off unnoticed"));
+}
+
 absl::Status RunCrashlab(LabArguments* arguments) {
   CrashLabOptions& options = arguments->options;
   if (arguments->list) {
@@ -116,6 +153,7 @@ absl::Status RunCrashlab(LabArguments* arguments) {
   }
   ASHLAR_RETURN_IF_ERROR(ChooseDrivers(arguments->drivers, &options.drivers));
   ASHLAR_RETURN_IF_ERROR(ChooseWorkloads(arguments->workload, &options.workloads));
+  if (arguments->mutations || !arguments->sites.empty()) return RunMutationTable(*arguments);
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   if (terminal) {
     options.progress = [](const LabReport& report) {
@@ -151,6 +189,8 @@ void AddCrashlabCommand(Program* program) {
   command->add_option("--recovery-share", options.recovery_share, "One recovery of so many is crashed, too; 0: none")
       ->check(WholeNumber(0, UINT32_MAX))
       ->capture_default_str();
+  command->add_flag("--mutations", arguments->mutations, "Switch off each site in turn, until something is found");
+  command->add_option("--site", arguments->sites, "Only these sites, with commas");
   command->add_flag("--list", arguments->list, "Print the names of the built-in workloads");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([=] { program->run = [arguments] { return RunCrashlab(arguments.get()); }; });

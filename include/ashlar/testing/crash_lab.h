@@ -1,4 +1,4 @@
-// CrashLab: looks for crashes and faults after which a store, or what an application keeps beside it, is not what was
+// The crash laboratory: looks for crashes and faults after which a store, or what an application keeps beside it, is not what was
 // promised. Part of libashlar-testing, not of libashlar.
 #ifndef ASHLAR_TESTING_CRASH_LAB_H_
 #define ASHLAR_TESTING_CRASH_LAB_H_
@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 
 namespace ashlar::testing {
+
+class SimulatedDisk;
 
 // Ashlar's own drivers.
 enum class Driver : uint8_t {
@@ -80,6 +82,30 @@ std::vector<std::string> MutationSites();
 absl::StatusOr<std::vector<MutationResult>> RunMutations(const CrashLabOptions& options,
                                                          const std::vector<std::string>& sites,
                                                          const std::function<void(const MutationResult&)>& done = {});
+
+// What an application has acknowledged to whoever uses it, as a number that only grows.
+class LabProgress {
+ public:
+  void Acknowledge(uint64_t count) { acknowledged_ = count; }
+  uint64_t acknowledged() const { return acknowledged_; }
+
+ private:
+  uint64_t acknowledged_ = 0;
+};
+
+// An application under test. Both functions must do the same when they are called again with an equal disk.
+struct LabApplication {
+  std::string name;
+  // Works on an empty disk and says what it acknowledges, at once. An error of the disk or the store ends it.
+  std::function<void(SimulatedDisk*, LabProgress*)> workload;
+  // Looks at a disk after power loss and recovers from it. Not OK: a finding. May write; the disk is a copy.
+  std::function<absl::Status(SimulatedDisk*, uint64_t acknowledged)> check;
+  bool faults = true;  // also one run with each fault at each operation
+};
+
+// Explores an application: crashes at every step, and faults at every operation followed by crashes. Of the options, seed,
+// states_max, findings_max, policies_max, threads (for faults) and progress count.
+LabReport ExploreApplication(const CrashLabOptions& options, const LabApplication& application);
 
 // The names of the built-in workloads.
 std::vector<std::string> BuiltInWorkloadNames();

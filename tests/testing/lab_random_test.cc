@@ -1,0 +1,17 @@
+// Random runs until enough distinct states were seen; a failing run replays with the command that the failure names.
+#include "tests/testing/lab_support.h"
+
+namespace ashlar::testing {
+namespace {
+
+TEST(LabRandomTest, RandomRuns) {
+  CrashLabOptions options;
+  options.drivers = {Driver::kRandom};
+  options.states_max = 140'000;
+  const LabReport report = RunLab(options);
+  EXPECT_GE(report.states, 140'000u);
+  EXPECT_GE(report.faults, 100u);
+}
+
+}  // namespace
+}  // namespace ashlar::testing
