@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "format/deaths.h"
 #include "src/base/status.h"
+#include "src/engine/document_check.h"
 #include "src/engine/engine.h"
 #include "src/engine/file_names.h"
 #include "src/engine/finding.h"
@@ -171,6 +172,12 @@ std::vector<absl::Status> Engine::CheckCommitted() const {
   return findings;
 }
 
+// Zeros are a page that power loss took before it ever reached the disk.
+bool Engine::StatusPageSaysSomething() const {
+  const absl::StatusOr<ByteBuffer> bytes = env::ReadFile(*env_.files, Path(journal::kStatusFileName));
+  return bytes.ok() && std::any_of(bytes->begin(), bytes->end(), [](std::byte b) { return b != std::byte{0}; });
+}
+
 // What is not ours is a note, never damage. A writer in another process may be making or removing files at this moment.
 absl::StatusOr<std::vector<std::string>> Engine::Strangers(const View& view, uint64_t deaths_number) const {
   bool writer_lives = false;
@@ -202,11 +209,10 @@ absl::StatusOr<std::vector<Finding>> Engine::Check(bool segments, const CheckPro
     if (closed_) return FailedPrecondition("the store is closed");
     deaths_number = committed_.deaths_number;
     findings = CheckCommitted();
-    const std::string status_path = Path(journal::kStatusFileName);
-    ASHLAR_ASSIGN_OR_RETURN(const bool has_status, env_.files->Exists(status_path));
-    if (has_status && !LoadStatus().has_value())
-      result.push_back({Finding::Kind::kNote, status_path, "status", 0,
-                        status_path + " can't be read, so it proves nothing; the next writer makes it anew"});
+    if (!LoadStatus().has_value() && StatusPageSaysSomething())
+      result.push_back({Finding::Kind::kNote, Path(journal::kStatusFileName), "status", 0,
+                        Path(journal::kStatusFileName) +
+                            " can't be read, so it proves nothing; the next writer makes it anew"});
   }
   const std::shared_ptr<const SnapshotState> snapshot = TakeSnapshot();
   uint64_t done = 0, all = 0;
@@ -215,6 +221,9 @@ absl::StatusOr<std::vector<Finding>> Engine::Check(bool segments, const CheckPro
     if (!segments) break;
     const std::vector<absl::Status> of_segment = live->segment().Check();
     findings.insert(findings.end(), of_segment.begin(), of_segment.end());
+    if (of_segment.empty()) {
+      if (absl::Status status = CheckDocuments(live->segment()); !status.ok()) findings.push_back(std::move(status));
+    }
     done += live->entry().file_bytes;
     if (progress) progress(done, all);
   }

@@ -9,6 +9,7 @@
 #include "format/deaths.h"
 #include "src/base/status.h"
 #include "src/catalog/catalog.h"
+#include "src/engine/document_check.h"
 #include "src/engine/engine.h"
 #include "src/engine/file_names.h"
 #include "src/engine/finding.h"
@@ -76,7 +77,9 @@ class FileChecker {
     const absl::StatusOr<std::shared_ptr<const segment::Segment>> segment =
         segment::Segment::Open(env_, directory_, entry, store_id, generation, OpenMode::kMapped);
     if (!segment.ok()) return Add(segment.status());
-    for (const absl::Status& status : (*segment)->Check()) Add(status);
+    const std::vector<absl::Status> findings = (*segment)->Check();
+    for (const absl::Status& status : findings) Add(status);
+    if (findings.empty()) Add(CheckDocuments(**segment));
   }
 
   void NamedSegments() {

@@ -164,6 +164,7 @@ class Engine {
   // --- check.cc ---
   // The files that only the writer's mutex holds still: catalog, deaths, journal, status page.
   std::vector<absl::Status> CheckCommitted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  bool StatusPageSaysSomething() const;
   absl::StatusOr<std::vector<std::string>> Strangers(const View& view, uint64_t deaths_number) const;
 
   // --- write_path.cc, resolve.cc ---

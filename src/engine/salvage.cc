@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -79,6 +80,7 @@ class Salvager {
   absl::Status TakeRecord(const journal::Record& record);
   absl::Status TakeOperation(const format::OperationView& operation, Sequence sequence);
   void SettleVersions();
+  void SettleKey(const std::string& key, DocumentId newest);
   absl::StatusOr<StoredDocument> Read(DocumentId id, Place place) const;
   absl::StatusOr<StoredDocument> ReadAnywhere(DocumentId id, Place place) const;
   absl::Status WriteAll(Engine& engine);
@@ -442,31 +444,36 @@ absl::StatusOr<StoredDocument> Salvager::ReadAnywhere(DocumentId id, Place place
 
 // Leaves one version of each key: the newest that can be read.
 void Salvager::SettleVersions() {
-  for (const auto& [key, newest] : keys_) {
-    if (!older_.contains(newest)) continue;
-    bool settled = false;
-    std::string lost;
-    for (DocumentId id = newest; id != 0;) {
-      const auto older = older_.find(id);
-      const DocumentId next = older == older_.end() ? 0 : older->second;
-      const absl::StatusOr<StoredDocument> document = settled ? absl::NotFoundError("") : ReadAnywhere(id, live_.at(id));
-      if (document.ok()) {
-        settled = true;
-        if (!lost.empty())
-          report_.damage.push_back({Finding::Kind::kDamage, "", "", 0,
-                                    absl::StrCat("key '", key, "': version ", lost, " can't be read; the older version ",
-                                                 id, " is saved in its place")});
-      } else {
-        if (!settled) {
-          Note(document.status());
-          absl::StrAppend(&lost, lost.empty() ? "" : ", ", id);
-        }
-        live_.erase(id);
+  for (const auto& [key, newest] : keys_)
+    if (older_.contains(newest)) SettleKey(key, newest);
+}
+
+void Salvager::SettleKey(const std::string& key, DocumentId newest) {
+  bool settled = false;
+  std::string lost;
+  for (DocumentId id = newest; id != 0;) {
+    const auto place = live_.find(id);
+    // The journal has deleted it by its id, and what is older was dead before.
+    if (place == live_.end()) settled = true;
+    if (!settled) {
+      const absl::Status status = ReadAnywhere(id, place->second).status();
+      if (!status.ok()) {
+        Note(status);
+        absl::StrAppend(&lost, lost.empty() ? "" : ", ", id);
+        live_.erase(place);
+      } else if (!lost.empty()) {
+        report_.damage.push_back({Finding::Kind::kDamage, "", "", 0,
+                                  absl::StrCat("key '", key, "': version ", lost, " can't be read; the older version ",
+                                               id, " is saved in its place")});
       }
-      id = next;
+      settled = status.ok();
+    } else if (place != live_.end()) {
+      live_.erase(place);
     }
-    if (!lost.empty()) ++report_.documents_lost;  // the live version, whatever stands in for it
+    const auto older = older_.find(id);
+    id = older == older_.end() ? 0 : older->second;
   }
+  if (!lost.empty()) ++report_.documents_lost;  // the live version, whatever stands in for it
 }
 
 absl::Status Salvager::WriteAll(Engine& engine) {

@@ -7,7 +7,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "format/document_codec.h"
 #include "format/packed_numbers.h"
 #include "src/base/checksum.h"
 #include "src/base/status.h"
@@ -136,70 +135,13 @@ class Checker {
       }
       for (uint32_t ordinal = block->first; ordinal < next; ++ordinal) {
         const absl::StatusOr<ByteSpan> document = stored.DocumentIn(*block, raw, ordinal);
-        const absl::Status status = document.ok() ? Values(section, *document, ordinal) : document.status();
-        if (!status.ok()) {
-          Add(status);
+        if (!document.ok()) {
+          Add(document.status());
           break;
         }
       }
     }
     if (next != count_) Add(section.Damage(0, absl::StrCat("stored blocks hold ", next, " documents")));
-  }
-
-  // A stored document against the schema, and against what else is kept of it: its columns, and the number of its
-  // keywords, which is their field's length.
-  absl::Status Values(const Section& section, ByteSpan document, uint32_t ordinal) const {
-    const Schema& schema = segment_.schema();
-    const auto damage = [&](std::string_view what) {
-      return section.Damage(0, absl::StrCat("document ", ordinal, ": ", ToAbsl(what)));
-    };
-    std::vector<std::vector<Value>> values(schema.fields.size());
-    std::vector<uint32_t> keywords(schema.fields.size());
-    bool fits = true;
-    const bool well_formed = format::VisitValues(document, [&](const format::ValueView& value) {
-      fits = fits && value.field < schema.fields.size() && value.type == schema.fields[value.field].type &&
-             schema.fields[value.field].stored && static_cast<int>(value.field) != segment_.key_field();
-      if (!fits) return;
-      if (value.type == FieldType::kKeyword && !value.bytes.empty()) ++keywords[value.field];
-      if (segment_.column(value.field) != nullptr) values[value.field].push_back(ValueOf(value));
-    });
-    if (!well_formed) return damage("a stored document is malformed");
-    if (!fits) return damage("a stored value does not fit the schema");
-    for (uint32_t field = 0; field < schema.fields.size(); ++field) {
-      if (!schema.fields[field].stored || static_cast<int>(field) == segment_.key_field()) continue;
-      if (segment_.column(field) != nullptr) {
-        std::vector<Value> column;
-        // What can't be read is the column's finding.
-        if (!segment_.ColumnValues(field, ordinal, &column).ok()) continue;
-        std::sort(values[field].begin(), values[field].end(), Less);
-        std::sort(column.begin(), column.end(), Less);
-        if (column != values[field])
-          return damage(absl::StrCat("the column of field '", schema.fields[field].name, "' has other values"));
-      }
-      if (schema.fields[field].type != FieldType::kKeyword) continue;
-      const absl::StatusOr<LengthReader> lengths = segment_.Lengths(field);
-      if (lengths.ok() && (*lengths)[ordinal] != keywords[field])
-        return damage(absl::StrCat("field '", schema.fields[field].name, "' has ", keywords[field],
-                                   " keywords and the length ", (*lengths)[ordinal]));
-    }
-    return absl::OkStatus();
-  }
-
-  static Value ValueOf(const format::ValueView& value) {
-    switch (value.type) {
-      case FieldType::kInt64: return value.integer;
-      case FieldType::kDouble: return value.real;
-      case FieldType::kDate: return Date{value.integer};
-      default: return std::string(value.bytes);
-    }
-  }
-  static bool Less(const Value& a, const Value& b) {
-    if (a.index() != b.index()) return a.index() < b.index();
-    if (const auto* s = std::get_if<std::string>(&a)) return *s < std::get<std::string>(b);
-    if (const auto* i = std::get_if<int64_t>(&a)) return *i < std::get<int64_t>(b);
-    if (const auto* d = std::get_if<double>(&a)) return *d < std::get<double>(b);
-    if (const auto* t = std::get_if<Date>(&a)) return t->milliseconds < std::get<Date>(b).milliseconds;
-    return false;
   }
 
   void Column(uint32_t field) {

@@ -68,9 +68,15 @@ class CheckTest : public ::testing::Test {
   std::unique_ptr<env::SimDisk> Copy() const { return disk_.CrashedCopy(env::CrashPolicy::DropAll()); }
   std::string FileWith(std::string_view part) const {
     std::string found;
-    for (const std::string& name : disk_.FileNames())
+    for (const std::string& name : FileNames())
       if (name.find(part) != std::string::npos) found = name;
     return found;
+  }
+  // As findings spell them.
+  std::vector<std::string> FileNames() const {
+    std::vector<std::string> names;
+    for (const std::string& name : disk_.FileNames()) names.push_back("/" + name);
+    return names;
   }
 
   // Changes the newest catalog value and the deaths file, under right checksums, and gives the findings.
@@ -100,7 +106,7 @@ TEST_F(CheckTest, AWholeStoreHasNoFindings) {
 
 TEST_F(CheckTest, EachDamagedPageIsNamedAndNothingElse) {
   uint64_t runs = 0;
-  for (const std::string& name : disk_.FileNames()) {
+  for (const std::string& name : FileNames()) {
     const uint64_t size = disk_.DurableContents(name)->size();
     const bool journal = name.find("journal") != std::string::npos;
     for (uint64_t page = 0; page * 4096 < size; ++page) {
@@ -128,7 +134,7 @@ TEST_F(CheckTest, EachDamagedPageIsNamedAndNothingElse) {
 }
 
 TEST_F(CheckTest, EachMissingFileIsNamed) {
-  for (const std::string& name : disk_.FileNames()) {
+  for (const std::string& name : FileNames()) {
     if (name.ends_with("/status") || name.ends_with("/lock")) continue;
     if (name.find("/catalog-0") != std::string::npos) continue;  // the one before it takes its place
     SCOPED_TRACE(name);
@@ -145,7 +151,7 @@ TEST_F(CheckTest, AStoreThatDoesNotOpenIsCheckedFileByFile) {
   const std::unique_ptr<env::SimDisk> disk = Copy();
   const env::Env env = disk->NewProcess();
   const std::string segment = FileWith(".seg"), deaths = FileWith(".dea");
-  for (const std::string& name : disk->FileNames())
+  for (const std::string& name : FileNames())
     if (name.find("/catalog-0") != std::string::npos) ASSERT_OK(env.files->Remove(name));
   disk->Crash(env::CrashPolicy::KeepAll());
   ASSERT_OK(disk->FlipBit(segment, 4096 * 8 + 77));

@@ -48,10 +48,14 @@ WriteBatch NumberedBatch(int64_t n) {
   return batch;
 }
 
-Oracle StateAfter(int64_t batches) {
+// Kept, for many tests ask for the same.
+const Oracle& StateAfter(int64_t batches) {
+  static std::map<int64_t, Oracle>* const states = new std::map<int64_t, Oracle>;
+  const auto known = states->find(batches);
+  if (known != states->end()) return known->second;
   Oracle oracle(BatchSchema());
   for (int64_t n = 1; n <= batches; ++n) EXPECT_OK(oracle.Apply(NumberedBatch(n)));
-  return oracle;
+  return states->emplace(batches, std::move(oracle)).first->second;
 }
 
 // What is live after n batches, by key: DocumentId and batch.
@@ -97,12 +101,12 @@ CheckpointOptions Incremental() {
 // The store in `directory` is exactly the numbered batches up to n.
 void ExpectHolds(env::Env env, const std::string& directory, int64_t n) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> copy, OpenOn(env, directory, ReadOnly(), nullptr));
-  const Oracle oracle = StateAfter(n);
+  const Oracle& oracle = StateAfter(n);
   const Snapshot snapshot = copy->TakeSnapshot();
   EXPECT_EQ(snapshot.sequence(), static_cast<Sequence>(4 * n));
   ExpectSameDocuments(snapshot, oracle);
   RandomStore random(static_cast<uint64_t>(n) + 1);
-  ExpectEqual(*copy, snapshot, oracle, &random, 3);
+  ExpectEqual(*copy, snapshot, oracle, &random, 1);
   if (n > 0) EXPECT_EQ(copy->GetStats().watermark, static_cast<uint64_t>(n * 10));
   ExpectCheckClean(*copy);
 }
@@ -512,6 +516,7 @@ std::vector<env::CrashPolicy> Policies(uint64_t seeds) {
 TEST_F(CheckpointCrashTest, PowerLossLeavesAllOrNothing) {
   bool done = false;
   int whole = 0, none = 0;
+  std::set<uint64_t> states;  // seen before
   for (uint64_t step = 0; !done; ++step) {
     env::SimDisk disk(step + 1);
     const env::Env process = disk.NewProcess();
@@ -523,6 +528,7 @@ TEST_F(CheckpointCrashTest, PowerLossLeavesAllOrNothing) {
     for (const env::CrashPolicy& policy : Policies(6)) {
       SCOPED_TRACE("step " + std::to_string(step));
       const std::unique_ptr<env::SimDisk> after = disk.CrashedCopy(policy);
+      if (!states.insert(after->DurableHash() + (done ? 1 : 0)).second) continue;
       const env::Env env = after->NewProcess();
       const absl::StatusOr<std::unique_ptr<Store>> copy = OpenOn(env, "/copy", ReadOnly(), nullptr);
       if (copy.ok()) {
@@ -551,6 +557,7 @@ TEST_F(CheckpointCrashTest, PowerLossLeavesAllOrNothing) {
 TEST_F(CheckpointCrashTest, PowerLossDuringARenewalLeavesTheOldOrTheNew) {
   bool done = false;
   int older = 0, newer = 0;
+  std::set<uint64_t> states;  // seen before
   for (uint64_t step = 0; !done; ++step) {
     env::SimDisk disk(step + 1);
     const env::Env process = disk.NewProcess();
@@ -566,6 +573,7 @@ TEST_F(CheckpointCrashTest, PowerLossDuringARenewalLeavesTheOldOrTheNew) {
     for (const env::CrashPolicy& policy : Policies(6)) {
       SCOPED_TRACE("step " + std::to_string(step));
       const std::unique_ptr<env::SimDisk> after = disk.CrashedCopy(policy);
+      if (!states.insert(after->DurableHash() + (done ? 1 : 0)).second) continue;
       const env::Env env = after->NewProcess();
       Sequence sequence = 0;
       {

@@ -271,6 +271,20 @@ says "why" "another store"
 "$ashlar" delete s-backup "$(python3 -c 'import json; print(json.loads(open("s.jsonl").readline())["id"])')"
 exits "backup onto a copy that was written to" 1 "$ashlar" backup s s-backup
 says "why not" "written to"
+python3 -c 'import json
+for i in range(20000): print(json.dumps({"id": str(i), "body": f"stone {i} of {i % 97}"}))' >many.jsonl
+exits "a store to write to" 0 "$ashlar" create busy --infer many.jsonl
+"$ashlar" add busy many.jsonl --batch 50 --acks --durability os >acks 2>/dev/null &
+writer=$!
+for i in 1 2 3 4 5; do
+  before=$(awk 'NF == 3 { n = $2 } END { print n + 0 }' acks)
+  exits "checkpoint $i by another process while it writes" 0 "$ashlar" checkpoint busy "busy-$i" --json
+  json "whole batches, all that were acknowledged before" "j['documents'] % 50 == 0 and j['documents'] >= $before"
+  exits "backup $i by another process while it writes" 0 "$ashlar" backup busy busy-backup --json
+  json "whole batches in it, too" "j['documents'] % 50 == 0 and j['documents'] >= $before"
+done
+wait "$writer"
+result "the writer was not disturbed" $?
 exits "salvage of a whole store" 0 "$ashlar" salvage s s-salvaged --json
 json "salvage loses nothing" 'j["documents_lost"] == 0 and j["damage"] == [] and not j["catalog_lost"]'
 "$ashlar" export s-salvaged | cmp -s - s.jsonl
