@@ -68,6 +68,15 @@ constexpr std::array<std::string_view, static_cast<size_t>(Site::kCount)> kNames
     "check.segment_sums",
     "check.segment_page",
     "check.segment_padding",
+    "catalog.file_sync",
+    "catalog.directory_sync",
+    "catalog.walk",
+    "catalog.metas_in_turn",
+    "catalog.pages_accounted",
+    "catalog.entries_of_transaction",
+    "catalog.newest_is_transaction",
+    "catalog.dead_readers",
+    "lock.file_is_ours",
 };
 
 }  // namespace

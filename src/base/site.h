@@ -81,6 +81,17 @@ enum class Site : uint8_t {
   kCheckSegmentSums,
   kCheckSegmentPage,
   kCheckSegmentPadding,
+  // catalog.*: src/catalog, LMDB.
+  kCatalogFileSync,
+  kCatalogDirectorySync,
+  kCatalogWalk,
+  kCatalogMetasInTurn,
+  kCatalogPagesAccounted,
+  kCatalogEntriesOfTransaction,
+  kCatalogNewestIsTransaction,
+  kCatalogDeadReaders,
+  // lock.*: src/env/posix_lock.cc.
+  kLockFileIsOurs,
   kCount,
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/catalog/implementations.h"
 #include "src/catalog/lmdb_environment.h"
@@ -108,7 +109,7 @@ absl::StatusOr<bool> LmdbCatalog::NewestByLmdb(uint64_t* generation, ByteBuffer*
       ASHLAR_ASSIGN_OR_RETURN(found, Newest(txn, dbi, generation, bytes));
       return absl::OkStatus();
     }));
-    if (transaction == (found ? *generation : 0)) return found;
+    if (transaction == (found ? *generation : 0) || !SiteIsOn(Site::kCatalogNewestIsTransaction)) return found;
   }
   return DataLoss(path_, "lmdb meta", 0, absl::StrCat("transaction ", transaction, " holds generation ", *generation));
 }
@@ -237,10 +238,10 @@ absl::Status CreateFiles(env::Env env, const std::string& directory) {
   ASHLAR_RETURN_IF_ERROR(LmdbEnvironment::CreateFile(files.NativePath(made)));
   {
     ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, files.OpenForWrite(made));
-    ASHLAR_RETURN_IF_ERROR(file->Sync());
+    if (SiteIsOn(Site::kCatalogFileSync)) ASHLAR_RETURN_IF_ERROR(file->Sync());
   }
   ASHLAR_RETURN_IF_ERROR(files.Rename(made, env::JoinPath(directory, kFileName)));
-  return files.SyncDirectory(directory);
+  return SiteIsOn(Site::kCatalogDirectorySync) ? files.SyncDirectory(directory) : absl::OkStatus();
 }
 
 // Whether this process may write LMDB's reader table.
@@ -259,7 +260,7 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenLmdbCatalog(env::Env env, const std
     if (access != Access::kCreate) return NotFound(absl::StrCat(directory, ": there is no catalog"));
     ASHLAR_RETURN_IF_ERROR(CreateFiles(env, directory));
   }
-  ASHLAR_RETURN_IF_ERROR(WalkFile(*env.files, path).status());
+  if (SiteIsOn(Site::kCatalogWalk)) ASHLAR_RETURN_IF_ERROR(WalkFile(*env.files, path).status());
   const bool writable = access != Access::kRead;
   std::unique_ptr<LmdbEnvironment::Share> share;
   if (writable || MayLock(*env.files, directory)) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 
 namespace ashlar::catalog {
@@ -40,6 +41,22 @@ absl::StatusOr<FileKey> KeyOfFile(const std::string& path) {
 size_t RoundUp(size_t bytes) {
   constexpr size_t kUnit = size_t{1} << 20;
   return (bytes + kUnit - 1) / kUnit * kUnit;
+}
+
+// Frees the reader slots of processes that died within a transaction: they would keep the pages of their time from being
+// used again for ever, and fill the table.
+void FreeDeadReaders(MDB_env* env) {
+  int dead = 0;
+  mdb_reader_check(env, &dead);
+}
+
+int BeginTransaction(MDB_env* env, unsigned flags, MDB_txn** txn) {
+  // A look at 126 slots, for a transaction that writes and syncs.
+  if ((flags & MDB_RDONLY) == 0 && SiteIsOn(Site::kCatalogDeadReaders)) FreeDeadReaders(env);
+  const int code = mdb_txn_begin(env, nullptr, flags, txn);
+  if (code != MDB_READERS_FULL) return code;
+  FreeDeadReaders(env);
+  return mdb_txn_begin(env, nullptr, flags, txn);
 }
 
 }  // namespace
@@ -81,7 +98,7 @@ absl::Status LmdbEnvironment::Open(bool writable) {
   if (code == 0) code = mdb_env_open(env_, path_.c_str(), flags, kFileMode);
   if (code == 0) {
     MDB_txn* txn = nullptr;
-    code = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
+    code = BeginTransaction(env_, MDB_RDONLY, &txn);
     if (code == 0) {
       code = mdb_dbi_open(txn, nullptr, 0, &dbi_);
       mdb_txn_abort(txn);
@@ -191,12 +208,7 @@ absl::Status LmdbEnvironment::Transact(bool write, const std::function<absl::Sta
       if (env_ == nullptr) return FailedPrecondition(absl::StrCat(path_, ": the catalog could not be reopened"));
       if (write && fate_unknown_) return FailedPrecondition("the last commit's fate is unknown; reopen the store");
       MDB_txn* txn = nullptr;
-      int code = mdb_txn_begin(env_, nullptr, write ? 0u : unsigned{MDB_RDONLY}, &txn);
-      if (code == MDB_READERS_FULL) {  // slots of processes that died
-        int dead = 0;
-        mdb_reader_check(env_, &dead);
-        code = mdb_txn_begin(env_, nullptr, write ? 0u : unsigned{MDB_RDONLY}, &txn);
-      }
+      int code = BeginTransaction(env_, write ? 0u : unsigned{MDB_RDONLY}, &txn);
       if (code != 0 && code != MDB_MAP_RESIZED) return LmdbError(code, "mdb_txn_begin", path_);
       if (code == 0) {
         MDB_envinfo info{};

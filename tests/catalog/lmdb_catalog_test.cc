@@ -1,9 +1,12 @@
 // What the LMDB catalog does beyond the contract: one environment a process, forks, read-only media, and the first files.
 #include <fcntl.h>
+#include <lmdb.h>
 #include <sys/wait.h>
 
+#include <csignal>
 #include <fstream>
 
+#include "src/base/site.h"
 #include "tests/catalog/catalog_harness.h"
 
 namespace ashlar::catalog {
@@ -145,6 +148,130 @@ TEST_F(LmdbCatalogTest, MapGrowsForThisProcessAndForReaders) {
   EXPECT_TRUE(WIFEXITED(state) && WEXITSTATUS(state) == 0) << state;
   for (const int fd : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) ::close(fd);
   EXPECT_TRUE(writer->Check()->empty());
+}
+
+// ---- LMDB's reader table: 126 slots, shared by all processes.
+
+// A process of its own that has `readers` transactions open, until it is killed.
+class OtherReaders {
+ public:
+  OtherReaders(const std::string& path, int readers) {
+    int ready[2];
+    EXPECT_EQ(::pipe(ready), 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      MDB_env* env = nullptr;
+      MDB_txn* txn = nullptr;
+      bool ok = mdb_env_create(&env) == 0 &&
+                mdb_env_open(env, path.c_str(), MDB_NOSUBDIR | MDB_RDONLY | MDB_NOTLS, 0644) == 0;
+      for (int i = 0; i < readers; ++i) ok = ok && mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn) == 0;
+      if (!ok || ::write(ready[1], "r", 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    ::close(ready[1]);
+    char c = 0;
+    EXPECT_EQ(::read(ready[0], &c, 1), 1);
+    ::close(ready[0]);
+  }
+  ~OtherReaders() { Kill(); }
+  void Kill() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    EXPECT_EQ(::waitpid(child_, nullptr, 0), child_);
+    child_ = -1;
+  }
+
+ private:
+  pid_t child_ = -1;
+};
+
+TEST_F(LmdbCatalogTest, FullReaderTableIsATypedErrorAndDeadReadersAreNoReaders) {
+  ASSERT_TRUE(Open(Access::kCreate)->Commit(MakeValue(1)).ok());
+  OtherReaders others(directory_ / "catalog.lmdb", 126);
+  for (const Access access : {Access::kRead, Access::kWrite}) {
+    const auto refused = OpenCatalog(env_, directory_.path(), access);
+    EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  }
+  others.Kill();
+  auto writer = Open(Access::kWrite);
+  ASSERT_TRUE(writer->Commit(MakeValue(2)).ok());
+  EXPECT_EQ(Open(Access::kRead)->Read()->generation, 2u);
+}
+
+TEST_F(LmdbCatalogTest, ReaderTableThatFillsUpLaterIsATypedError) {
+  auto writer = Open(Access::kCreate);
+  ASSERT_TRUE(writer->Commit(MakeValue(1)).ok());
+  OtherReaders others(directory_ / "catalog.lmdb", 126);
+  EXPECT_TRUE(absl::IsResourceExhausted(writer->Read().status()));
+  ASSERT_TRUE(writer->Commit(MakeValue(2)).ok());  // writing needs no slot
+  others.Kill();
+  EXPECT_EQ(writer->Read()->generation, 2u);
+}
+
+// A reader that was killed in a transaction keeps its pages only until the next commit.
+TEST_F(LmdbCatalogTest, DeadReaderDoesNotLetTheFileGrow) {
+  const auto bytes_after_commits = [this](bool frees_dead_readers) {
+    std::filesystem::remove(directory_ / "catalog.lmdb");
+    std::filesystem::remove(directory_ / "catalog.lmdb-lock");
+    auto writer = Open(Access::kCreate);
+    EXPECT_TRUE(writer->Commit(MakeValue(1, 100)).ok());
+    OtherReaders(directory_ / "catalog.lmdb", 1).Kill();
+    if (!frees_dead_readers) DisableSite(Site::kCatalogDeadReaders);
+    for (uint64_t generation = 2; generation <= 60; ++generation)
+      EXPECT_TRUE(writer->Commit(MakeValue(generation, 100)).ok());
+    DisableSite(Site::kNone);
+    return std::filesystem::file_size(directory_ / "catalog.lmdb");
+  };
+  EXPECT_LT(bytes_after_commits(true), 100u * 1024);
+  EXPECT_GT(bytes_after_commits(false), 400u * 1024) << "without that step the file must grow";
+}
+
+// ---- The lock file.
+
+TEST_F(LmdbCatalogTest, DamagedLockFileOfNobodyIsMadeAnew) {
+  ASSERT_TRUE(Open(Access::kCreate)->Commit(MakeValue(1)).ok());
+  const std::string lock = directory_ / "catalog.lmdb-lock";
+  Prng random(7);
+  uint64_t generation = 1;
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{64}, size_t{4096}, size_t{8192}, size_t{100000}}) {
+    for (const Access access : {Access::kWrite, Access::kRead}) {
+      std::string garbage(size, 0);
+      for (char& c : garbage) c = static_cast<char>(random.Next());
+      std::ofstream(lock, std::ios::trunc | std::ios::binary) << garbage;
+      auto catalog = Open(access);
+      ASSERT_NE(catalog, nullptr) << size;
+      EXPECT_EQ(catalog->Read()->generation, generation) << size;
+      if (access != Access::kWrite) continue;
+      ++generation;
+      ASSERT_TRUE(catalog->Commit(MakeValue(generation)).ok()) << size;
+    }
+  }
+}
+
+TEST_F(LmdbCatalogTest, DamagedLockFileOfALivingWriterIsATypedError) {
+  auto writer = Open(Access::kCreate);
+  ASSERT_TRUE(writer->Commit(MakeValue(1)).ok());
+  const std::string lock = directory_ / "catalog.lmdb-lock";
+  // In a child: closing the file here would drop LMDB's locks of this process.
+  const auto flip = [&lock](int at) {
+    return InChild([&] {
+      std::fstream file(lock, std::ios::binary | std::ios::in | std::ios::out);
+      file.seekg(at);
+      const int byte = file.get();
+      file.seekp(at);
+      return file.put(static_cast<char>(byte ^ 0x55)).flush() ? 0 : 1;
+    });
+  };
+  for (const int at : {0, 4}) {  // magic, format
+    ASSERT_EQ(flip(at), 0);
+    const auto code = static_cast<absl::StatusCode>(InChild([this] {
+      return static_cast<int>(OpenCatalog(env_, directory_.path(), Access::kRead).status().code());
+    }));
+    EXPECT_TRUE(code == absl::StatusCode::kDataLoss || code == absl::StatusCode::kUnimplemented) << code;
+    ASSERT_EQ(flip(at), 0);
+  }
+  EXPECT_EQ(InChild([this] { return Open(Access::kRead)->Read()->generation == 1 ? 0 : 1; }), 0);
+  ASSERT_TRUE(writer->Commit(MakeValue(2)).ok());
 }
 
 TEST_F(LmdbCatalogTest, WithoutALockFileToWriteItStillReads) {

@@ -1,11 +1,14 @@
 // The walker: accepts every file that LMDB writes, and keeps LMDB away from every file that is damaged, so that opening and
 // reading give the right value or a typed error, and never a signal.
 #include <lmdb.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
+#include "src/base/site.h"
 #include "src/catalog/lmdb_walker.h"
 #include "tests/catalog/catalog_harness.h"
 
@@ -225,6 +228,104 @@ TEST_F(LmdbWalkerTest, MetaThatLiesAboutItsAgeIsDamage) {
   std::string bytes = whole;
   std::copy(whole.begin() + 4096 + 10, whole.begin() + 8192, bytes.begin() + 10);
   EXPECT_EQ(Outcome(bytes, 10, 4), 1);
+}
+
+// ---- Each check taken away: some damage then gives a wrong value, a lost commit, or a signal.
+
+// Whether a file gives a wrong value, or takes commits and is then wrong. What is refused is right.
+bool IsWrong(const env::Env& env, const std::string& directory, uint64_t generation, size_t segments) {
+  // Where LMDB may not write its reader table, the walker alone reads.
+  const std::string path = env::JoinPath(directory, "catalog.lmdb");
+  const auto walked = WalkLmdb(**env.files->OpenForRead(path), path);
+  if (walked.ok() && (walked->entries.empty() || walked->entries.back().generation != generation)) return true;
+  for (const uint64_t committed : {generation, generation + 1, generation + 2}) {
+    auto catalog = OpenCatalog(env, directory, Access::kWrite);
+    if (!catalog.ok()) return committed != generation;
+    if (committed != generation && !(*catalog)->Commit(MakeValue(committed, segments)).ok()) return true;
+    const auto value = (*catalog)->Read();
+    if (absl::IsDataLoss(value.status()) && committed == generation) return false;
+    if (!value.ok() || *value != MakeValue(committed, segments)) return true;
+  }
+  return false;
+}
+
+// Damage of many kinds, of a file of whole pages: bits of metas, page headers, values and free lists; metas that lie
+// about their age; metas in each other's place.
+std::vector<std::string> DamagedFiles(const std::string& whole) {
+  std::vector<std::string> files;
+  const auto flip = [&](size_t bit) {
+    files.push_back(whole);
+    files.back()[bit / 8] = static_cast<char>(files.back()[bit / 8] ^ 1 << bit % 8);
+  };
+  for (const size_t meta : {size_t{0}, size_t{4096}}) {
+    for (size_t byte = meta + 16; byte < meta + 160; ++byte)
+      for (size_t bit = byte * 8 + byte % 3; bit < byte * 8 + 8; bit += 3) flip(bit);
+    files.push_back(whole);  // the body of the other
+    std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(4096 - meta) + 16, 140,
+                files.back().begin() + static_cast<std::ptrdiff_t>(meta) + 16);
+    files.push_back(files.back());  // the same, with its own age
+    std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(meta) + 144, 8,
+                files.back().begin() + static_cast<std::ptrdiff_t>(meta) + 144);
+  }
+  for (size_t page = 2; page < whole.size() / 4096; ++page) {
+    for (size_t bit = page * 4096 * 8; bit < (page * 4096 + 24) * 8; bit += 5) flip(bit);
+    for (size_t bit = (page * 4096 + 24) * 8; bit < (page + 1) * 4096 * 8; bit += 307) flip(bit);
+    // Free lists are at the ends of their pages: page numbers of 8 bytes.
+    for (size_t bit = (page * 4096 + 3900) * 8; bit < (page + 1) * 4096 * 8; ++bit)
+      if (bit % 64 < 4) flip(bit);
+  }
+  return files;
+}
+
+TEST_F(LmdbWalkerTest, EveryCheckIsNeeded) {
+  constexpr uint64_t kGeneration = 10;
+  constexpr size_t kSegments = 20;
+  const std::string whole = MakeFile(kGeneration, kSegments);
+  const std::vector<std::string> damaged = DamagedFiles(whole);
+  // The number of the first damaged file that is wrong, 0: none, or what a signal says.
+  const auto first_wrong = [&](Site site) {
+    int numbers[2];
+    EXPECT_EQ(::pipe(numbers), 0);
+    const int code = InChild([&] {
+      const rlimit seconds{60, 60};  // a damaged file may lead LMDB in a circle
+      ::setrlimit(RLIMIT_CPU, &seconds);
+      DisableSite(site);
+      for (size_t i = 0; i < damaged.size(); ++i) {
+        if (::write(numbers[1], &i, sizeof i) != sizeof i) return 2;
+        Spill(file_, damaged[i]);
+        if (IsWrong(env_, directory_.path(), kGeneration, kSegments)) return 1;
+        size_t done = 0;
+        if (::read(numbers[0], &done, sizeof done) != sizeof done) return 2;
+      }
+      return 0;
+    });
+    size_t last = 0;
+    if (code != 0) EXPECT_EQ(::read(numbers[0], &last, sizeof last), static_cast<ssize_t>(sizeof last));
+    for (const int fd : numbers) ::close(fd);
+    std::printf("without %s: %s %zu of %zu damaged files\n", std::string(SiteName(site)).c_str(),
+                code == 0 ? "nothing found in" : code == 1 ? "wrong at" : "a signal at", last + 1, damaged.size());
+    return code;
+  };
+  EXPECT_EQ(first_wrong(Site::kNone), 0);
+  for (const Site site : {Site::kCatalogWalk, Site::kCatalogMetasInTurn, Site::kCatalogPagesAccounted,
+                          Site::kCatalogEntriesOfTransaction, Site::kCheckFramed})
+    EXPECT_NE(first_wrong(site), 0) << SiteName(site);
+}
+
+// The file goes back under a reader that has it open: LMDB takes its number from the reader table and the tree from the
+// meta, and only the generation tells that they do not belong together.
+TEST_F(LmdbWalkerTest, FileThatGoesBackWhileItIsOpenIsDamage) {
+  const std::string whole = MakeFile(10, 4);
+  auto catalog = OpenCatalog(env_, directory_.path(), Access::kRead);
+  ASSERT_TRUE(catalog.ok());
+  ASSERT_EQ(*(*catalog)->Read(), MakeValue(10, 4));
+  std::fstream file(file_, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(16);
+  file.write(whole.data() + 4096 + 16, 136).flush();
+  EXPECT_TRUE(absl::IsDataLoss((*catalog)->Read().status())) << (*catalog)->Read().status();
+  DisableSite(Site::kCatalogNewestIsTransaction);
+  EXPECT_EQ(*(*catalog)->Read(), MakeValue(9, 4)) << "without the check the older value passes";
+  DisableSite(Site::kNone);
 }
 
 TEST_F(LmdbWalkerTest, CheckNamesWhatIsWrong) {
