@@ -45,6 +45,7 @@ int Run(int argc, char** argv) {
   tools::AddInspectCommands(&program);
   tools::AddTransferCommands(&program);
   tools::AddCrashlabCommand(&program);
+  tools::AddFileSystemOption(&program.app);
   try {
     program.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -133,6 +133,7 @@ class Engine {
   };
 
   // --- open.cc, recovery.cc ---
+  absl::Status CheckFileSystem() const;
   absl::Status OpenFiles(const Schema* schema) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status CreateStore(const Schema& schema) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // Everything that `committed_` names, then the journal; shows it.

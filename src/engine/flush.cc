@@ -87,6 +87,7 @@ absl::Status Engine::CommitCatalog(format::CatalogValue* value,
     }
   }
   value->next_file_number = next_file_number_;
+  if (lock_ != nullptr) ASHLAR_RETURN_IF_ERROR(lock_->CheckHeld());
   const uint64_t old_deaths = committed_.deaths_number;
   if (!SiteIsOn(Site::kDeathsRemovedAfterCommit) && old_deaths != 0 && old_deaths != value->deaths_number)
     RemoveFiles({DeathsFileName(old_deaths)});

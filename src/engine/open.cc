@@ -61,7 +61,20 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(env::Env env, std::shared_p
   return engine;
 }
 
+// A directory that is not there yet is on its parent's file system. One that can't be looked at gives its error later.
+absl::Status Engine::CheckFileSystem() const {
+  if (options_.allow_network_file_system) return absl::OkStatus();
+  absl::StatusOr<env::FileSystemKind> kind = env_.files->Kind(directory_);
+  if (absl::IsNotFound(kind.status())) kind = env_.files->Kind(ParentOf(directory_));
+  if (!kind.ok() || !kind->network) return absl::OkStatus();
+  return WithPlace(FailedPrecondition(absl::StrCat(
+                       directory_, ": on a file system of type ", kind->name,
+                       ", whose locks, mappings and syncs can't be relied on; allow_network_file_system opens it all the same")),
+                   directory_, "", 0);
+}
+
 absl::Status Engine::OpenFiles(const Schema* schema) {
+  ASHLAR_RETURN_IF_ERROR(CheckFileSystem());
   if (options_.read_only) return LoadForReading();
   absl::StatusOr<bool> exists = env_.files->Exists(directory_);
   if (!exists.ok()) return exists.status();
@@ -252,7 +265,9 @@ absl::Status Engine::Close() {
   if (closed_) return absl::OkStatus();
   absl::Status status;
   if (!options_.read_only) {
-    if (failure_state_.state() != StoreState::kFailedSync) {
+    // What another writer may have taken over is not sealed.
+    if (lock_ != nullptr) status = lock_->CheckHeld();
+    if (failure_state_.state() != StoreState::kFailedSync && status.ok()) {
       closing_ = true;
       if (options_.durability == Durability::kOff) {
         status = FlushLocked();

@@ -50,6 +50,7 @@ absl::Status Engine::CheckFork() const {
 absl::Status Engine::CheckWritable() const {
   if (closed_) return FailedPrecondition("the store is closed");
   if (options_.read_only) return FailedPrecondition("the store is open read-only");
+  if (lock_ != nullptr) ASHLAR_RETURN_IF_ERROR(lock_->CheckHeld());
   return failure_state_.CheckWritable();
 }
 

@@ -68,6 +68,9 @@ class ReadableFile {
 class FileLock {
  public:
   virtual ~FileLock() = default;
+  // FailedPrecondition from the moment on at which the name no longer leads to the file that is locked: it, or its
+  // directory, was removed, renamed or replaced, and somebody else may lock what is there now.
+  virtual absl::Status CheckHeld() { return absl::OkStatus(); }
 };
 
 // A small file shared between processes by a writable (or read-only) mapping: the status page.
@@ -77,6 +80,12 @@ class SharedPage {
   virtual std::byte* data() = 0;  // null when read-only
   virtual const std::byte* data() const = 0;
   virtual size_t size() const = 0;
+};
+
+// What a path is on.
+struct FileSystemKind {
+  std::string name = "local";  // "nfs", "cifs", "9p", ...
+  bool network = false;        // or shared by several machines, or by a FUSE server of unknown habits
 };
 
 // Any thread. NotFound for a name or a parent that is not there; FailedPrecondition for a directory where a file is
@@ -124,6 +133,9 @@ class FileSystem {
 
   // The path for the operating system, where there is one: LMDB needs it. Empty for memory and simulation.
   virtual std::string NativePath(const std::string& path) const = 0;
+
+  // Memory and simulation are local.
+  virtual absl::StatusOr<FileSystemKind> Kind(const std::string&) { return FileSystemKind(); }
 };
 
 class Clock {

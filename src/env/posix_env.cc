@@ -23,6 +23,7 @@
 #include "src/base/status.h"
 #include "src/env/env.h"
 #include "src/env/env_error.h"
+#include "src/env/file_system_kind.h"
 #include "src/env/posix_lock.h"
 #include "src/env/process.h"
 
@@ -388,6 +389,11 @@ class PosixFileSystem : public FileSystem {
                                                         bool writable) override;
 
   std::string NativePath(const std::string& path) const override { return path; }
+
+  absl::StatusOr<FileSystemKind> Kind(const std::string& path) override {
+    ASHLAR_RETURN_IF_ERROR(CheckPath(path));
+    return FindFileSystemKind(path);
+  }
 
  private:
   // The system would silently use what stands before the NUL.

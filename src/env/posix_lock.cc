@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/env/env_error.h"
 
@@ -118,11 +120,15 @@ class LockRegistry {
   absl::StatusOr<bool> IsLocked(const std::string& path);
   int Close(int fd, FileIdentity identity);
   void Release(FileIdentity identity);
+  // Whether the lock is held and was held all the time. Somebody else's code in this process may have dropped it by
+  // closing a descriptor of the file: then it is taken again, if no other writer came by, whose name would be in the file.
+  bool StillHeld(FileIdentity identity);
 
  private:
   struct Held {
     pid_t owner = 0;
     int fd = -1;
+    std::string started;  // as the file says
     std::vector<int> parked;  // closing them would drop the lock
   };
 
@@ -152,15 +158,32 @@ class LockRegistry {
 
 class PosixLock : public FileLock {
  public:
-  explicit PosixLock(FileIdentity identity) : identity_(identity), owner_(::getpid()) {}
+  PosixLock(FileIdentity identity, std::string path)
+      : identity_(identity), path_(std::move(path)), owner_(::getpid()) {}
   ~PosixLock() override {
     // The copy in a forked child owns nothing: the lock stays with the parent.
     if (::getpid() == owner_) LockRegistry::Get().Release(identity_);
   }
 
+  absl::Status CheckHeld() override {
+    struct stat info {};
+    if (!SiteIsOn(Site::kLockFileIsOurs)) return absl::OkStatus();
+    if (::stat(path_.c_str(), &info) != 0 || IdentityOf(info) != identity_ ||
+        !LockRegistry::Get().StillHeld(identity_))
+      lost_ = true;
+    if (!lost_) return absl::OkStatus();
+    // It stays so: whoever was there meanwhile may have written.
+    return WithPlace(FailedPrecondition(absl::StrCat(
+                         path_, ": the lock was lost: its file was removed or replaced while it was held, or another "
+                                "writer took it")),
+                     path_, "", 0);
+  }
+
  private:
   const FileIdentity identity_;
+  const std::string path_;
   const pid_t owner_;
+  std::atomic<bool> lost_ = false;
 };
 
 absl::StatusOr<std::unique_ptr<FileLock>> LockRegistry::Lock(const std::string& path) {
@@ -185,9 +208,14 @@ absl::StatusOr<std::unique_ptr<FileLock>> LockRegistry::Lock(const std::string& 
   }
   struct flock request = WholeFile();
   if (::fcntl(fd, F_SETLK, &request) == 0) {
+    // Another file may have taken its name between the opening and the lock: then this lock keeps nobody out.
+    if (::stat(path.c_str(), &info) != 0 || IdentityOf(info) != identity) {
+      ::close(fd);
+      return WithPlace(Unavailable(absl::StrCat(path, ": the lock file was exchanged")), path, "", 0);
+    }
     WriteHolder(fd, {::getpid(), ProcessStartTime()});
-    held_[identity] = Held{::getpid(), fd, {}};
-    return std::make_unique<PosixLock>(identity);
+    held_[identity] = Held{::getpid(), fd, ReadHolder(fd).started, {}};
+    return std::make_unique<PosixLock>(identity, path);
   }
   const int error = errno;
   Holder holder = ReadHolder(fd);
@@ -238,6 +266,15 @@ int LockRegistry::Close(int fd, FileIdentity identity) {
   }
   // Linux has closed the descriptor even when it says EINTR; closing again could hit a stranger's.
   return ::close(fd) == 0 || errno == EINTR ? 0 : errno;
+}
+
+bool LockRegistry::StillHeld(FileIdentity identity) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const Held* const held = FindOwn(identity);
+  struct flock request = WholeFile();
+  if (held == nullptr || ::fcntl(held->fd, F_SETLK, &request) != 0) return false;
+  const Holder holder = ReadHolder(held->fd);
+  return holder.pid == ::getpid() && holder.started == held->started;
 }
 
 void LockRegistry::Release(FileIdentity identity) {

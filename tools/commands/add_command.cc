@@ -289,7 +289,7 @@ void AddIngestCommand(Program* program) {
       ->check(CLI::IsMember({"stop", "skip"}))
       ->capture_default_str();
   command->callback([=] {
-    Options options;
+    Options options = CommandOptions();
     if (!ParseDurability(add->durability, &options)) {
       throw CLI::ValidationError("--durability", "sync, interval, interval:MS (from 1), os or off");
     }

@@ -14,17 +14,32 @@ namespace ashlar::tools {
 namespace {
 
 int output_error = 0;  // the first errno of standard output
+bool allow_network_file_system = false;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Store>> OpenForReading(const std::string& directory, OpenMode mode) {
+void AddFileSystemOption(CLI::App* app) {
+  for (CLI::App* command : app->get_subcommands([](const CLI::App* one) { return one->get_name() != "dump" && one->get_name() != "crashlab"; }))
+    command->add_flag("--allow-network-file-system", allow_network_file_system,
+                      "Open a store on NFS, SMB and the like, which do not keep its promises");
+}
+
+Options CommandOptions() {
   Options options;
+  options.allow_network_file_system = allow_network_file_system;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Store>> OpenForReading(const std::string& directory, OpenMode mode) {
+  Options options = CommandOptions();
   options.read_only = true;
   options.open_mode = mode;
   return Store::Open(directory, options);
 }
 
-absl::StatusOr<std::unique_ptr<Store>> OpenForWriting(const std::string& directory) { return Store::Open(directory); }
+absl::StatusOr<std::unique_ptr<Store>> OpenForWriting(const std::string& directory) {
+  return Store::Open(directory, CommandOptions());
+}
 
 bool ParseDurability(std::string_view text, Options* options) {
   constexpr std::string_view kInterval = "interval";

@@ -21,6 +21,11 @@
 
 namespace ashlar::tools {
 
+// Gives every command that opens a store --allow-network-file-system.
+void AddFileSystemOption(CLI::App* app);
+// What the options of every command start from.
+Options CommandOptions();
+
 absl::StatusOr<std::unique_ptr<Store>> OpenForReading(const std::string& directory, OpenMode mode = OpenMode::kMapped);
 absl::StatusOr<std::unique_ptr<Store>> OpenForWriting(const std::string& directory);
 

@@ -32,7 +32,7 @@ absl::Status RunCreate(const CreateOptions& options) {
     ASHLAR_ASSIGN_OR_RETURN(const auto source, DocumentSource::Open({options.infer_file}));
     ASHLAR_ASSIGN_OR_RETURN(schema, source->InferSchema(options.key, analyzer, /*skip_bad_lines=*/false));
   }
-  ASHLAR_ASSIGN_OR_RETURN(const auto store, Store::Create(options.directory, schema));
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, Store::Create(options.directory, schema, CommandOptions()));
   return store->Close();
 }
 

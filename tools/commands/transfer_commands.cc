@@ -32,7 +32,7 @@ absl::Status RunExport(const std::string& directory) {
 
 absl::Status RunReindex(const std::string& directory, const std::string& out) {
   ASHLAR_ASSIGN_OR_RETURN(const auto source, OpenForReading(directory));
-  return Annotate(Reindex(*source, out), directory);
+  return Annotate(Reindex(*source, out, CommandOptions()), directory);
 }
 
 struct CopyArguments {
