@@ -32,7 +32,7 @@
 #include "ashlar/ashlar.h"
 #include "src/base/prng.h"
 #include "src/base/status.h"
-#include "tests/support/oracle.h"
+#include "src/testing/oracle.h"
 
 namespace ashlar::tools {
 namespace {
