@@ -19,9 +19,9 @@
 #include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/catalog/lmdb_walker.h"
+#include "src/testing/oracle.h"
 #include "tests/catalog/catalog_harness.h"
 #include "tests/catalog/write_trace.h"
-#include "src/testing/oracle.h"
 #include "tests/support/status_matchers.h"
 
 namespace ashlar::testing {

@@ -19,7 +19,8 @@ bool allow_network_file_system = false;
 }  // namespace
 
 void AddFileSystemOption(CLI::App* app) {
-  for (CLI::App* command : app->get_subcommands([](const CLI::App* one) { return one->get_name() != "dump"; }))
+  const auto opens_a_store = [](const CLI::App* one) { return one->get_name() != "dump" && one->get_name() != "crashlab"; };
+  for (CLI::App* command : app->get_subcommands(opens_a_store))
     command->add_flag("--allow-network-file-system", allow_network_file_system,
                       "Open a store on NFS, SMB and the like, which do not keep its promises");
 }
