@@ -17,6 +17,7 @@
 #include "format/catalog_value.h"
 #include "format/section_table.h"
 #include "src/env/env.h"
+#include "src/segment/segment.h"
 #include "src/segment/verified_bytes.h"
 
 namespace ashlar::segment {
@@ -53,7 +54,7 @@ class SegmentFile {
   static absl::StatusOr<std::unique_ptr<SegmentFile>> Open(env::Env env, const std::string& path,
                                                            const format::SegmentEntry& entry,
                                                            const format::StoreId& store_id,
-                                                           uint64_t catalog_generation, OpenMode mode);
+                                                           uint64_t catalog_generation, const ReadOptions& options);
   SegmentFile(const SegmentFile&) = delete;
   SegmentFile& operator=(const SegmentFile&) = delete;
 
@@ -66,6 +67,12 @@ class SegmentFile {
 
   // Checks the pages of [offset, offset + length) of the file; the range is inside the data.
   absl::Status VerifyRange(uint64_t offset, uint64_t length, std::string_view section) const;
+  // See Segment.
+  absl::Status CheckIntact() const {
+    if (region_ == nullptr || (!region_->lost() && EndsInFooter())) [[likely]] return absl::OkStatus();
+    return Lost();
+  }
+  const absl::Status& load_damage() const { return load_damage_; }
   // Every page, whether it was verified before or not, and the zeros between sections.
   void CheckPages(std::vector<std::string>* findings) const;
 
@@ -75,7 +82,11 @@ class SegmentFile {
   };
 
   SegmentFile() = default;
-  absl::Status Load(const env::ReadableFile& file, OpenMode mode);
+  absl::Status Load(const env::ReadableFile& file, const ReadOptions& options);
+  // Verifies every page of an array; the first damage.
+  absl::Status VerifyArray();
+  bool EndsInFooter() const;
+  absl::Status Lost() const;
   absl::Status ReadTail(const format::FileId& header_id);
   absl::Status CheckZeros(uint64_t from, uint64_t to) const;
   absl::Status Populate(uint64_t offset, uint64_t length, std::string_view section) const;
@@ -92,6 +103,7 @@ class SegmentFile {
   const std::byte* data_ = nullptr;
   std::unique_ptr<env::MappedRegion> region_;    // mapped mode
   std::unique_ptr<std::byte, FreeArray> array_;  // array mode
+  absl::Status load_damage_;
   format::SegmentFooter footer_;
   std::vector<uint64_t> roots_;
   uint64_t table_offset_ = 0;  // of the page checksums
