@@ -15,7 +15,8 @@
 namespace ashlar::format {
 namespace {
 
-constexpr uint64_t kMagicComplement = ~uint64_t{0x0A0D52414C485341};  // of "ASHLAR\r\n"
+constexpr uint64_t kMagic = 0x0A0D52414C485341;  // "ASHLAR\r\n"
+static_assert(kSegmentFooterEnd == ~kMagic);
 constexpr size_t kFooterChecksumOffset = 112;
 constexpr size_t kFooterMagicOffset = 120;
 constexpr std::string_view kFooter = "footer";
@@ -83,7 +84,7 @@ void EncodeSegmentFooter(const SegmentFooter& f, std::span<std::byte, kSegmentFo
   StoreU64(p + 72, f.table_checksum);
   const uint64_t place = f.file_bytes - kSegmentFooterBytes;
   StoreU64(p + kFooterChecksumOffset, Checksum(ByteSpan(p, kFooterChecksumOffset), PlaceSeed(f.file_id, place)));
-  StoreU64(p + kFooterMagicOffset, kMagicComplement);
+  StoreU64(p + kFooterMagicOffset, kSegmentFooterEnd);
 }
 
 absl::StatusOr<SegmentFooter> DecodeSegmentFooter(ByteSpan bytes, const FileId& header_id, uint64_t file_bytes,
@@ -93,7 +94,7 @@ absl::StatusOr<SegmentFooter> DecodeSegmentFooter(ByteSpan bytes, const FileId& 
   const std::byte* p = bytes.data();
   const uint64_t place = file_bytes - kSegmentFooterBytes;
   const auto damage = [&](size_t at, std::string_view what) { return DataLoss(file, kFooter, place + at, what); };
-  if (LoadU64(p + kFooterMagicOffset) != kMagicComplement)
+  if (LoadU64(p + kFooterMagicOffset) != kSegmentFooterEnd)
     return damage(kFooterMagicOffset, "the file does not end in a segment footer");
   if (SiteIsOn(Site::kCheckSegmentFooter) &&
       LoadU64(p + kFooterChecksumOffset) != Checksum(bytes.first(kFooterChecksumOffset), PlaceSeed(header_id, place)))

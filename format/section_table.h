@@ -23,6 +23,8 @@ namespace ashlar::format {
 inline constexpr size_t kSectionEntryBytes = 32;
 inline constexpr size_t kSegmentFooterBytes = 128;
 inline constexpr size_t kFooterFileIdOffset = 48;
+// What every segment file ends in, read as LoadU64 does: the complement of the frame's magic.
+inline constexpr uint64_t kSegmentFooterEnd = 0xF5F2ADBEB3B7ACBE;
 
 // A reader that does not know the section may ignore it. DO NOT CHANGE.
 inline constexpr uint16_t kSectionOptional = 1;

@@ -148,7 +148,7 @@ class FileChecker {
 };
 
 // An error that says something about the files.
-bool IsDamage(const absl::Status& status) { return absl::IsDataLoss(status) || absl::IsNotFound(status); }
+bool IsAboutFiles(const absl::Status& status) { return absl::IsDataLoss(status) || absl::IsNotFound(status); }
 
 }  // namespace
 
@@ -159,7 +159,7 @@ absl::StatusOr<std::vector<Finding>> CheckStoreOn(env::Env env, const std::strin
   const absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Open(env, nullptr, directory, options, nullptr);
   if (engine.ok()) return (*engine)->Check(/*segments=*/true, progress);
   const absl::Status& why = engine.status();
-  if (!IsDamage(why)) return why;
+  if (!IsAboutFiles(why)) return why;
   ASHLAR_ASSIGN_OR_RETURN(const bool exists, env.files->Exists(directory));
   if (!exists) return why;
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, env.files->List(directory));

@@ -141,6 +141,9 @@ class Engine {
   absl::Status FinishOpening() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::StatusOr<std::vector<std::shared_ptr<LiveSegment>>> OpenSegments(const format::CatalogValue& value)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // A segment that the catalog names; one that can't be opened is sealed off.
+  absl::StatusOr<std::shared_ptr<LiveSegment>> OpenNamedSegment(const format::SegmentEntry& entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status LoadDeaths(const format::CatalogValue& value, const std::vector<std::shared_ptr<LiveSegment>>& segments)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // Whether there is a journal file of this or a higher number.
@@ -182,8 +185,12 @@ class Engine {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // A delete by id of a document with a key: later operations of the group must see the key as free.
   absl::Status ForgetKeyOf(const Location& location, Group* group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  // Reads what the kill of a location will need, so that damage shows before anything is written.
-  absl::Status PrepareKill(const Location& location) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // A segment that may hold what was looked up, and why that can't be told.
+  struct Doubtful {
+    LiveSegment* live;
+    absl::Status damage;
+  };
+  absl::Status Settle(const std::vector<Doubtful>& doubtful) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   void Apply(std::vector<Effect>* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   void KillAt(const Location& location, Sequence sequence, const std::vector<Effect>& effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
@@ -205,6 +212,8 @@ class Engine {
   absl::Status Fail(const absl::Status& status, bool outcome_unknown) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
 
   // --- flush.cc ---
+  // Why the floor must stay where it is: the journal has batches whose effect on a damaged segment is not known.
+  absl::Status CheckSettled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::StatusOr<std::optional<std::string>> FindBulkDuplicate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status FlushBulk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
@@ -226,6 +235,10 @@ class Engine {
   // --- merge.cc ---
   absl::Status CheckRoomForMerge(size_t first, size_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status MergeRange(size_t first, size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // The same; OK also if it failed because an input is damaged, which is then quarantined.
+  absl::Status MergeOrQuarantine(size_t first, size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::StatusOr<std::shared_ptr<const segment::Segment>> OpenMergeInput(const LiveSegment& live) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status MergeDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
 
   uint64_t NextFileNumber() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_) { return next_file_number_++; }

@@ -38,8 +38,9 @@ absl::StatusOr<std::optional<format::SegmentEntry>> Engine::WriteOverlay(const o
 absl::StatusOr<std::shared_ptr<LiveSegment>> Engine::OpenSegment(const format::SegmentEntry& entry) {
   ASHLAR_ASSIGN_OR_RETURN(
       std::shared_ptr<const segment::Segment> segment,
-      segment::Segment::Open(env_, directory_, entry, committed_.store_id, committed_.generation, options_.open_mode));
-  return std::make_shared<LiveSegment>(std::move(segment), entry);
+      segment::Segment::Open(env_, directory_, entry, committed_.store_id, committed_.generation,
+                             SegmentOptions(options_, /*keep_damaged=*/false)));
+  return std::make_shared<LiveSegment>(std::move(segment), entry, env_.clock);
 }
 
 absl::Status Engine::CommitCatalog(format::CatalogValue* value,
@@ -105,18 +106,32 @@ void Engine::RemoveFiles(const std::vector<std::string>& names) {
   for (const std::string& name : names) env_.files->Remove(Path(name)).IgnoreError();
 }
 
+absl::Status Engine::CheckSettled() const {
+  for (const std::shared_ptr<LiveSegment>& live : view_->segments) {
+    if (!live->unsettled()) continue;
+    return Annotate(live->damage()->status,
+                    absl::StrCat("the journal is kept, because a batch in it may replace a document of a damaged segment (",
+                                 ToAbsl(RemedyOf(StoreState::kDamaged)), ")"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Engine::FlushLocked() {
   if (bulk_ != nullptr) ASHLAR_RETURN_IF_ERROR(FlushBulk());
   const bool documents = cell_.overlay_documents > 0;
   if (!documents && !deaths_changed_ && committed_.floor == cell_.sequence && committed_.watermark == watermark_)
     return absl::OkStatus();
+  ASHLAR_RETURN_IF_ERROR(CheckSettled());
   absl::StatusOr<std::optional<format::SegmentEntry>> entry =
       WriteOverlay(*view_->overlay, cell_.overlay_documents, cell_.sequence);
   if (!entry.ok()) return Fail(entry.status(), false);
   std::vector<std::shared_ptr<LiveSegment>> segments = view_->segments;
   if (entry->has_value()) {
     absl::StatusOr<std::shared_ptr<LiveSegment>> live = OpenSegment(**entry);
-    if (!live.ok()) return Fail(live.status(), false);
+    if (!live.ok()) {
+      RemoveUnpublished(**entry);
+      return Fail(live.status(), false);
+    }
     segments.push_back(*std::move(live));
   }
   if (absl::Status status = PublishFloor(std::move(segments)); !status.ok()) {
@@ -192,7 +207,10 @@ absl::Status Engine::FlushBulk() {
     return absl::OkStatus();
   }
   absl::StatusOr<std::shared_ptr<LiveSegment>> live = OpenSegment(**entry);
-  if (!live.ok()) return Fail(live.status(), false);
+  if (!live.ok()) {
+    RemoveUnpublished(**entry);
+    return Fail(live.status(), false);
+  }
   std::vector<std::shared_ptr<LiveSegment>> segments = view_->segments;
   segments.push_back(*std::move(live));
   const Cell before = cell_;

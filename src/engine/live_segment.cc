@@ -15,6 +15,120 @@ constexpr size_t kPostingsPerSeek = 16;
 
 }  // namespace
 
+LiveSegment::LiveSegment(std::shared_ptr<const segment::Segment> segment, format::SegmentEntry entry, env::Clock* clock)
+    : segment_(std::move(segment)), entry_(std::move(entry)), clock_(clock) {
+  Note(segment_->LoadDamage());
+}
+
+uint32_t LiveSegment::LiveCount(Sequence at) const {
+  MutexLock lock(&log_mutex_);
+  const auto end = std::partition_point(log_.begin(), log_.end(),
+                                        [at](const format::Death& death) { return death.sequence <= at; });
+  return document_count() - static_cast<uint32_t>(end - log_.begin());
+}
+
+std::optional<SegmentDamage> LiveSegment::damage() const {
+  if (!damaged()) return std::nullopt;
+  MutexLock lock(&damage_mutex_);
+  return damage_;
+}
+
+void LiveSegment::Note(const absl::Status& status) const {
+  if (status.ok() || damaged() || !IsDamage(status)) return;
+  const std::optional<ErrorPlace> place = PlaceOf(status);
+  if (!place.has_value() || place->file != segment_->path()) return;
+  const int64_t now_ms = clock_->WallMs();
+  MutexLock lock(&damage_mutex_);
+  if (damage_.has_value()) return;
+  damage_ = SegmentDamage{status, now_ms};
+  damaged_.store(true, std::memory_order_release);
+}
+
+void LiveSegment::SealOff(absl::Status damage) {
+  const int64_t now_ms = clock_->WallMs();
+  MutexLock lock(&damage_mutex_);
+  if (!damage_.has_value()) damage_ = SegmentDamage{damage, now_ms};
+  damaged_.store(true, std::memory_order_release);
+  seal_ = std::move(damage);
+  sealed_off_.store(true, std::memory_order_release);
+}
+
+absl::Status LiveSegment::Seal() const {
+  if (!sealed_off()) [[likely]] return absl::OkStatus();
+  MutexLock lock(&damage_mutex_);
+  return seal_;
+}
+
+absl::StatusOr<std::optional<uint32_t>> LiveSegment::FindKey(std::string_view key) const {
+  ASHLAR_RETURN_IF_ERROR(Seal());
+  return Noted(segment_->FindKey(key));
+}
+
+absl::StatusOr<std::optional<uint32_t>> LiveSegment::FindId(DocumentId id) const {
+  ASHLAR_RETURN_IF_ERROR(Seal());
+  return Noted(segment_->FindId(id));
+}
+
+absl::StatusOr<DocumentId> LiveSegment::IdOf(uint32_t ordinal) const {
+  ASHLAR_RETURN_IF_ERROR(Seal());
+  return Noted(segment_->IdOf(ordinal));
+}
+
+absl::StatusOr<std::string> LiveSegment::KeyOf(uint32_t ordinal) const {
+  ASHLAR_RETURN_IF_ERROR(Seal());
+  return Noted(segment_->KeyOf(ordinal));
+}
+
+absl::StatusOr<ByteBuffer> LiveSegment::StoredOf(uint32_t ordinal) const {
+  ASHLAR_RETURN_IF_ERROR(Seal());
+  return Noted(segment_->StoredOf(ordinal));
+}
+
+absl::Status LiveSegment::VisitKeys(
+    std::string_view from, const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
+  ASHLAR_RETURN_IF_ERROR(Seal());
+  return Noted(segment_->VisitKeys(from, visit));
+}
+
+// The cursor's own damage shows in its status(), which the reader of it notes.
+segment::PostingCursor LiveSegment::OpenTerm(format::IndexId index, std::string_view term) const {
+  if (absl::Status seal = Seal(); !seal.ok()) return segment::PostingCursor(std::move(seal));
+  return segment_->OpenTerm(index, term);
+}
+
+absl::StatusOr<segment::LengthReader> LiveSegment::ReadLengths(format::IndexId index) const {
+  ASHLAR_RETURN_IF_ERROR(Seal());
+  return Noted(segment_->Lengths(index));
+}
+
+absl::StatusOr<segment::LengthReader> LiveSegment::Lengths(format::IndexId index) const {
+  if (some_lengths_unknown_.load(std::memory_order_acquire)) [[unlikely]] {
+    MutexLock lock(&damage_mutex_);
+    if (const auto found = lengths_unknown_.find(index); found != lengths_unknown_.end()) return found->second;
+  }
+  return ReadLengths(index);
+}
+
+absl::Status LiveSegment::CheckIntact() const {
+  ASHLAR_RETURN_IF_ERROR(Seal());
+  const absl::Status status = segment_->CheckIntact();
+  Note(status);
+  return status;
+}
+
+absl::Status LiveSegment::Explained(const absl::Status& status) const {
+  if (status.ok()) return status;
+  if (absl::Status lost = CheckIntact(); !lost.ok()) return lost;
+  Note(status);
+  return status;
+}
+
+void LiveSegment::SetLengthsUnknown(format::IndexId index, const absl::Status& why) {
+  MutexLock lock(&damage_mutex_);
+  lengths_unknown_.try_emplace(index, why);
+  some_lengths_unknown_.store(true, std::memory_order_release);
+}
+
 void LiveSegment::Kill(uint32_t ordinal, Sequence sequence) {
   std::atomic<Sequence>* deaths = deaths_.load(std::memory_order_relaxed);
   if (deaths == nullptr) {
@@ -46,7 +160,7 @@ absl::StatusOr<uint32_t> LiveSegment::DeadPostings(format::IndexId index, std::s
   }
   if (news.empty()) return known.postings;
 
-  segment::PostingCursor cursor = segment_->OpenTerm(index, term);
+  segment::PostingCursor cursor = OpenTerm(index, term);
   DeadCount now{known.deaths + news.size(), known.postings};
   if (news.size() * kPostingsPerSeek < cursor.postings()) {
     std::sort(news.begin(), news.end(),
@@ -62,7 +176,8 @@ absl::StatusOr<uint32_t> LiveSegment::DeadPostings(format::IndexId index, std::s
       now.postings += death != 0 && death <= at;
     }
   }
-  ASHLAR_RETURN_IF_ERROR(cursor.status());
+  ASHLAR_RETURN_IF_ERROR(Noted(cursor.status()));
+  ASHLAR_RETURN_IF_ERROR(CheckIntact());  // before it is remembered
 
   MutexLock lock(&log_mutex_);
   if (dead_counts_.size() >= kDeadCountsMax) dead_counts_.clear();
@@ -71,17 +186,41 @@ absl::StatusOr<uint32_t> LiveSegment::DeadPostings(format::IndexId index, std::s
   return now.postings;
 }
 
-absl::Status LiveSegment::LoadLengths(const Schema& schema) {
-  if (lengths_.size() == schema.fields.size() + 1) return absl::OkStatus();
-  std::vector<segment::LengthReader> loaded;
-  for (size_t i = 0; i <= schema.fields.size(); ++i) {
-    const bool group = i == schema.fields.size();
-    ASHLAR_ASSIGN_OR_RETURN(const segment::LengthReader reader,
-                            segment_->Lengths(group ? format::kGroupIndex : static_cast<format::IndexId>(i)));
-    loaded.push_back(reader);
+absl::StatusOr<std::optional<uint64_t>> LiveSegment::SumLiveLengths(format::IndexId index) {
+  uint64_t sum = segment_->LengthSum(index);
+  absl::Status status = Seal();
+  if (status.ok() && death_count() > 0) {
+    const absl::StatusOr<segment::LengthReader> lengths = ReadLengths(index);
+    status = lengths.status();
+    for (uint32_t ordinal = 0; status.ok() && ordinal < document_count(); ++ordinal)
+      if (DeathOf(ordinal) != 0) sum -= (*lengths)[ordinal];
+    status.Update(CheckIntact());
   }
-  lengths_ = std::move(loaded);
-  return absl::OkStatus();
+  if (status.ok()) return sum;
+  if (!IsDamage(status)) return status;
+  SetLengthsUnknown(index, status);
+  return std::nullopt;
+}
+
+void LiveSegment::SubtractLengths(const Schema& schema, uint32_t ordinal, std::vector<uint64_t>* sums) {
+  const size_t count = schema.fields.size() + 1;
+  const auto index_of = [count](size_t i) {
+    return i + 1 == count ? format::kGroupIndex : static_cast<format::IndexId>(i);
+  };
+  if (lengths_.size() != count) {
+    lengths_.clear();
+    for (size_t i = 0; i < count; ++i) lengths_.push_back(Lengths(index_of(i)));
+  }
+  std::vector<uint64_t> lengths(count);
+  for (size_t i = 0; i < count; ++i) lengths[i] = lengths_[i].ok() ? (*lengths_[i])[ordinal] : 0;
+  const absl::Status intact = CheckIntact();
+  for (size_t i = 0; i < count; ++i) {
+    if (!lengths_[i].ok() || !intact.ok()) {
+      SetLengthsUnknown(index_of(i), lengths_[i].ok() ? intact : lengths_[i].status());
+      lengths[i] = segment_->LengthSum(index_of(i)) / std::max(document_count(), 1u);
+    }
+    (*sums)[i] -= std::min((*sums)[i], lengths[i]);
+  }
 }
 
 std::vector<format::Death> LiveSegment::DeathsUpTo(Sequence floor) const {

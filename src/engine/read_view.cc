@@ -107,7 +107,7 @@ class KeyCursor {
       const LiveSegment& live = *snapshot_->view().segments[source_];
       size_t seen = 0;
       std::string last;
-      ASHLAR_RETURN_IF_ERROR(live.segment().VisitKeys(from_, [&](std::string_view key, uint32_t ordinal) {
+      ASHLAR_RETURN_IF_ERROR(live.VisitKeys(from_, [&](std::string_view key, uint32_t ordinal) {
         last.assign(key);
         if (!IsDead(live.DeathOf(ordinal), snapshot_->cell().sequence)) chunk_.emplace_back(std::string(key), ordinal);
         return ++seen < kScanChunk;
@@ -145,11 +145,14 @@ absl::StatusOr<std::optional<Handle>> FindKey(const SnapshotState& snapshot, std
   const Cell& cell = snapshot.cell();
   if (const std::optional<uint32_t> ordinal = view.overlay->FindKey(key, cell.overlay_documents, cell.sequence))
     return std::optional<Handle>(Handle{OverlayIndex(view), *ordinal});
+  absl::Status damage;
   for (uint32_t i = OverlayIndex(view); i-- > 0;) {
-    ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint32_t> ordinal, view.segments[i]->segment().FindKey(key));
-    if (ordinal.has_value() && !IsDead(view.segments[i]->DeathOf(*ordinal), cell.sequence))
-      return std::optional<Handle>(Handle{i, *ordinal});
+    const absl::StatusOr<std::optional<uint32_t>> ordinal = view.segments[i]->FindKey(key);
+    damage.Update(ordinal.status());
+    if (ordinal.ok() && ordinal->has_value() && !IsDead(view.segments[i]->DeathOf(**ordinal), cell.sequence))
+      return std::optional<Handle>(Handle{i, **ordinal});
   }
+  if (!damage.ok()) return damage;
   return std::optional<Handle>();
 }
 
@@ -163,7 +166,7 @@ absl::StatusOr<std::optional<Handle>> FindId(const SnapshotState& snapshot, Docu
   for (uint32_t i = 0; i < OverlayIndex(view); ++i) {
     const LiveSegment& live = *view.segments[i];
     if (id < live.segment().first_id() || id > live.segment().last_id()) continue;
-    ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint32_t> ordinal, live.segment().FindId(id));
+    ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint32_t> ordinal, live.FindId(id));
     if (!ordinal.has_value() || IsDead(live.DeathOf(*ordinal), cell.sequence)) return std::optional<Handle>();
     return std::optional<Handle>(Handle{i, *ordinal});
   }
@@ -175,14 +178,14 @@ absl::StatusOr<std::string> ReadKey(const SnapshotState& snapshot, Handle handle
   const View& view = snapshot.view();
   if (view.schema->key.empty()) return std::string();
   if (handle.source == OverlayIndex(view)) return std::string(view.overlay->KeyOf(handle.ordinal));
-  return view.segments[handle.source]->segment().KeyOf(handle.ordinal);
+  return view.segments[handle.source]->KeyOf(handle.ordinal);
 }
 
 absl::StatusOr<DocumentId> ReadId(const SnapshotState& snapshot, Handle handle) {
   ASHLAR_RETURN_IF_ERROR(CheckHandle(snapshot, handle));
   const View& view = snapshot.view();
   if (handle.source == OverlayIndex(view)) return view.overlay->IdOf(handle.ordinal);
-  return view.segments[handle.source]->segment().IdOf(handle.ordinal);
+  return view.segments[handle.source]->IdOf(handle.ordinal);
 }
 
 absl::StatusOr<StoredDocument> ReadDocument(const SnapshotState& snapshot, Handle handle) {
@@ -194,10 +197,10 @@ absl::StatusOr<StoredDocument> ReadDocument(const SnapshotState& snapshot, Handl
     ASHLAR_RETURN_IF_ERROR(AssembleDocument(*view.schema, view.overlay->DocumentOf(handle.ordinal), &result));
     return result;
   }
-  const segment::Segment& segment = view.segments[handle.source]->segment();
-  ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer stored, segment.StoredOf(handle.ordinal));
-  ASHLAR_RETURN_IF_ERROR(
-      WithPlace(AssembleDocument(*view.schema, stored, &result), segment.path(), "stored", handle.ordinal));
+  const LiveSegment& live = *view.segments[handle.source];
+  ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer stored, live.StoredOf(handle.ordinal));
+  ASHLAR_RETURN_IF_ERROR(live.Explained(
+      WithPlace(AssembleDocument(*view.schema, stored, &result), live.segment().path(), "stored", handle.ordinal)));
   return result;
 }
 

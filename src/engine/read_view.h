@@ -31,11 +31,11 @@ class SegmentSource {
     const Sequence death = live_->DeathOf(ordinal);
     return death != 0 && death <= at_;
   }
-  Cursor OpenTerm(format::IndexId index, std::string_view term) const { return live_->segment().OpenTerm(index, term); }
+  Cursor OpenTerm(format::IndexId index, std::string_view term) const { return live_->OpenTerm(index, term); }
   absl::StatusOr<uint32_t> DeadPostings(format::IndexId index, std::string_view term) const {
     return live_->DeadPostings(index, term, at_);
   }
-  absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return live_->segment().Lengths(index); }
+  absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return live_->Lengths(index); }
 
  private:
   const LiveSegment* live_;
@@ -74,7 +74,8 @@ class OverlaySource {
 static_assert(query::CountsDeadPostings<SegmentSource>);
 static_assert(query::Source<OverlaySource>);
 
-// A live document's place, or nullopt.
+// A live document's place, or nullopt. A key that is alive in one source is dead or absent in all others, so damage matters only
+// where nobody else has it.
 absl::StatusOr<std::optional<Handle>> FindKey(const SnapshotState& snapshot, std::string_view key);
 absl::StatusOr<std::optional<Handle>> FindId(const SnapshotState& snapshot, DocumentId id);
 

@@ -23,15 +23,36 @@ constexpr Sequence kUnsyncedSequencesMax = Sequence{1} << 29;
 
 }  // namespace
 
+// A damaged or missing segment must not keep the others from being read. Whether it is missing because a writer has published
+// a newer generation, a reader finds out by reading the catalog again.
+absl::StatusOr<std::shared_ptr<LiveSegment>> Engine::OpenNamedSegment(const format::SegmentEntry& entry) {
+  absl::StatusOr<std::shared_ptr<const segment::Segment>> segment =
+      segment::Segment::Open(env_, directory_, entry, committed_.store_id, committed_.generation,
+                             SegmentOptions(options_, /*keep_damaged=*/true));
+  absl::Status damage = segment.status();
+  const std::string path = Path(segment::FileName(entry.number));
+  if (absl::IsNotFound(damage)) damage = DataLoss(path, "file", 0, "the file is missing");
+  if (!damage.ok() && !IsDamage(damage)) return damage;
+  const bool readable = segment.ok();
+  if (!readable) {
+    damage = WithPlace(damage, path, "file", 0);
+    segment = segment::Segment::Unreadable(directory_, entry, damage);
+  }
+  auto live = std::make_shared<LiveSegment>(*std::move(segment), entry, env_.clock);
+  if (!readable) live->SealOff(damage);
+  return live;
+}
+
 absl::StatusOr<std::vector<std::shared_ptr<LiveSegment>>> Engine::OpenSegments(const format::CatalogValue& value) {
   std::vector<std::shared_ptr<LiveSegment>> segments;
   for (const format::SegmentEntry& entry : value.segments) {
     std::shared_ptr<LiveSegment> live;
     if (view_ != nullptr)  // a refresh goes on with what is open
       for (const std::shared_ptr<LiveSegment>& open : view_->segments)
-        if (open->entry().number == entry.number && open->entry().file_id == entry.file_id) live = open;
+        if (open->entry().number == entry.number && open->entry().file_id == entry.file_id && !open->sealed_off())
+          live = open;
     if (live == nullptr) {
-      ASHLAR_ASSIGN_OR_RETURN(live, OpenSegment(entry));
+      ASHLAR_ASSIGN_OR_RETURN(live, OpenNamedSegment(entry));
     }
     if (!segments.empty() && segments.back()->segment().last_id() >= live->segment().first_id())
       return DataLoss(live->segment().path(), "meta", 0, "its DocumentIds overlap those of the segment before");
@@ -81,20 +102,26 @@ absl::Status Engine::LoadDeaths(const format::CatalogValue& value,
   return absl::OkStatus();
 }
 
+// Where damage keeps a segment's lengths from being summed, its live documents are taken to be as long as the mean of the others.
+// Only partial answers can show that: the segment gives no lengths of that index to anybody.
 absl::StatusOr<LengthSums> Engine::SumLiveLengths(const View& view, uint64_t* live_documents) const {
   const Schema& schema = *view.schema;
   LengthSums sums(schema.fields.size() + 1, 0);
   *live_documents = 0;
-  for (const std::shared_ptr<LiveSegment>& live : view.segments) {
+  for (const std::shared_ptr<LiveSegment>& live : view.segments)
     *live_documents += live->document_count() - live->death_count();
-    for (const format::IndexId index : searchable_) {
-      const size_t at = SumIndex(schema, index);
-      sums[at] += live->segment().LengthSum(index);
-      if (live->death_count() == 0) continue;
-      ASHLAR_RETURN_IF_ERROR(live->LoadLengths(schema));
-      for (uint32_t ordinal = 0; ordinal < live->document_count(); ++ordinal)
-        if (live->DeathOf(ordinal) != 0) sums[at] -= live->Length(at, ordinal);
+  for (const format::IndexId index : searchable_) {
+    uint64_t sum = 0, summed = 0;  // over so many documents
+    for (const std::shared_ptr<LiveSegment>& live : view.segments) {
+      ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint64_t> of_segment, live->SumLiveLengths(index));
+      if (!of_segment.has_value()) continue;
+      sum += *of_segment;
+      summed += live->document_count() - live->death_count();
     }
+    if (summed > 0 && summed < *live_documents)
+      sum += static_cast<uint64_t>(static_cast<double>(sum) / static_cast<double>(summed) *
+                                   static_cast<double>(*live_documents - summed));
+    sums[SumIndex(schema, index)] = sum;
   }
   return sums;
 }

@@ -54,17 +54,40 @@ absl::StatusOr<Engine::Location> Engine::FindLive(std::string_view key, const Gr
     location.id = view_->overlay->IdOf(*ordinal);
     return location;
   }
+  // A key that is alive in one segment is dead or absent in all others, so damage matters only where nobody else has it.
+  std::vector<Doubtful> doubtful;
   for (size_t i = view_->segments.size(); i-- > 0;) {
-    const LiveSegment& live = *view_->segments[i];
-    ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint32_t> ordinal, live.segment().FindKey(key));
-    if (!ordinal.has_value() || live.DeathOf(*ordinal) != 0) continue;
-    location.where = Location::Where::kSegment;
-    location.segment = static_cast<uint32_t>(i);
-    location.ordinal = *ordinal;
-    ASHLAR_ASSIGN_OR_RETURN(location.id, live.segment().IdOf(*ordinal));
-    return location;
+    LiveSegment& live = *view_->segments[i];
+    const absl::StatusOr<std::optional<uint32_t>> ordinal = live.FindKey(key);
+    if (ordinal.ok() && (!ordinal->has_value() || live.DeathOf(**ordinal) != 0)) continue;
+    const absl::StatusOr<DocumentId> id = ordinal.ok() ? live.IdOf(**ordinal) : ordinal.status();
+    if (id.ok() && group.killed_ids.contains(*id)) continue;
+    if (id.ok()) {
+      location.where = Location::Where::kSegment;
+      location.segment = static_cast<uint32_t>(i);
+      location.ordinal = **ordinal;
+      location.id = *id;
+      return location;
+    }
+    doubtful.push_back({&live, id.status()});
   }
+  ASHLAR_RETURN_IF_ERROR(Settle(doubtful));
   return location;
+}
+
+// After look-ups that damage kept from an answer. A fresh write fails. Replay can't: its batches were acknowledged. It takes the
+// document as not there, seals the segments off, whose dead documents are not known any more, and keeps the journal: a flush
+// would move the floor beyond batches that must be replayed again once the file is whole.
+absl::Status Engine::Settle(const std::vector<Doubtful>& doubtful) const {
+  for (const auto& [live, damage] : doubtful)
+    if (replay_analyzer_ == nullptr || !IsDamage(damage))
+      return Annotate(damage, absl::StrCat("what the batch replaces can't be told, so it was not written (",
+                                           ToAbsl(RemedyOf(StoreState::kDamaged)), ")"));
+  for (const auto& [live, damage] : doubtful) {
+    live->SealOff(Annotate(damage, "batches in the journal may replace documents of this segment"));
+    live->set_unsettled();
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Engine::Location> Engine::FindLiveId(DocumentId id, const Group& group) const {
@@ -85,9 +108,14 @@ absl::StatusOr<Engine::Location> Engine::FindLiveId(DocumentId id, const Group& 
     return location;
   }
   for (size_t i = 0; i < view_->segments.size(); ++i) {
-    const LiveSegment& live = *view_->segments[i];
+    LiveSegment& live = *view_->segments[i];
     if (id < live.segment().first_id() || id > live.segment().last_id()) continue;
-    ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint32_t> ordinal, live.segment().FindId(id));
+    const absl::StatusOr<std::optional<uint32_t>> found = live.FindId(id);
+    if (!found.ok()) {
+      ASHLAR_RETURN_IF_ERROR(Settle({{&live, found.status()}}));
+      return location;
+    }
+    const std::optional<uint32_t> ordinal = *found;
     if (!ordinal.has_value() || live.DeathOf(*ordinal) != 0) return location;
     location.where = Location::Where::kSegment;
     location.segment = static_cast<uint32_t>(i);
@@ -96,11 +124,6 @@ absl::StatusOr<Engine::Location> Engine::FindLiveId(DocumentId id, const Group& 
     return location;
   }
   return location;
-}
-
-absl::Status Engine::PrepareKill(const Location& location) const {
-  if (location.where != Location::Where::kSegment) return absl::OkStatus();
-  return view_->segments[location.segment]->LoadLengths(*view_->schema);
 }
 
 absl::Status Engine::ResolveOperation(AnalyzedOperation* operation, Sequence sequence, WriteResult* result,
@@ -120,7 +143,6 @@ absl::Status Engine::ResolveOperation(AnalyzedOperation* operation, Sequence seq
   if (operation->kind == WriteBatch::Kind::kPutIf && live.id != operation->expected)
     return FailedPrecondition(absl::StrCat("the document with key '", operation->key_of(), "' is ", live.id, ", not ",
                                            operation->expected, "; the batch was not written"));
-  ASHLAR_RETURN_IF_ERROR(PrepareKill(live));
   Location now;
   if (operation->kind == WriteBatch::Kind::kDeleteId) {
     ASHLAR_RETURN_IF_ERROR(ForgetKeyOf(live, group));
@@ -167,6 +189,7 @@ absl::Status Engine::ForgetKeyOf(const Location& location, Group* group) const {
   std::string key;
   switch (location.where) {
     case Location::Where::kNone:
+    case Location::Where::kSegment:  // FindLive looks at killed_ids
       return absl::OkStatus();
     case Location::Where::kOverlay:
       key = std::string(view_->overlay->KeyOf(location.ordinal));
@@ -174,10 +197,6 @@ absl::Status Engine::ForgetKeyOf(const Location& location, Group* group) const {
     case Location::Where::kPending:
       key = group->effects[location.ordinal].operation->document.key;
       break;
-    case Location::Where::kSegment: {
-      ASHLAR_ASSIGN_OR_RETURN(key, view_->segments[location.segment]->segment().KeyOf(location.ordinal));
-      break;
-    }
   }
   group->SetKey(key, Location{});
   return absl::OkStatus();

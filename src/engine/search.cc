@@ -1,4 +1,7 @@
-// Search: runs a prepared query over the sources of one snapshot.
+// Search: runs a prepared query over the sources of one snapshot. Where damage may be passed over, it is run again without the
+// segment that was met, for what was counted in it is in the scores of all others.
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "src/base/status.h"
@@ -6,38 +9,87 @@
 #include "src/query/execution.h"
 
 namespace ashlar::engine {
+namespace {
+
+// One run over the sources that are left.
+class Run {
+ public:
+  Run(const SnapshotState& snapshot, const std::vector<bool>& left_out)
+      : view_(snapshot.view()),
+        cell_(snapshot.cell()),
+        overlay_(*view_.overlay, cell_.overlay_documents, view_.bases.back(), cell_.sequence) {
+    sources_.reserve(view_.segments.size());  // runs point into it
+    for (size_t i = 0; i < view_.segments.size(); ++i) {
+      if (left_out[i]) continue;
+      sources_.emplace_back(*view_.segments[i], view_.bases[i], cell_.sequence);
+      runs_.emplace_back(&sources_.back(), static_cast<uint32_t>(i));
+    }
+  }
+
+  absl::StatusOr<SearchResult> Search(const PreparedQuery& query, const SearchOptions& options) {
+    query::IndexStatistics statistics;
+    statistics.live_documents = cell_.live_documents;
+    statistics.length_sum = [this](format::IndexId index) {
+      // A field that was added after this snapshot is in no document of it.
+      const size_t at = SumIndex(*view_.schema, index);
+      return at < cell_.length_sums.size() ? cell_.length_sums[at] : 0;
+    };
+    ASHLAR_ASSIGN_OR_RETURN(query::Execution execution,
+                            query::Execution::Create(*query.terms(), *view_.schema, options, std::move(statistics)));
+    query::SourceRun<OverlaySource> overlay_run(&overlay_, static_cast<uint32_t>(view_.segments.size()));
+    for (query::SourceRun<SegmentSource>& run : runs_)
+      ASHLAR_RETURN_IF_ERROR(Checked(run, execution.AddStatistics(&run)));
+    ASHLAR_RETURN_IF_ERROR(execution.AddStatistics(&overlay_run));
+    execution.FinishWeights();
+    for (query::SourceRun<SegmentSource>& run : runs_) {
+      ASHLAR_RETURN_IF_ERROR(Checked(run, execution.Run(&run)));
+      // Nothing of the segment is read after this, so what was read counts.
+      if (!execution.matches_nothing()) ASHLAR_RETURN_IF_ERROR(Checked(run, LiveOf(run).CheckIntact()));
+    }
+    ASHLAR_RETURN_IF_ERROR(execution.Run(&overlay_run));
+    return execution.Results();
+  }
+
+  // The segment that the error came from, if it came from one.
+  std::optional<size_t> failed() const { return failed_; }
+
+ private:
+  const LiveSegment& LiveOf(const query::SourceRun<SegmentSource>& run) const { return *view_.segments[run.index]; }
+  absl::Status Checked(const query::SourceRun<SegmentSource>& run, absl::Status status) {
+    if (!status.ok()) failed_ = run.index;
+    return LiveOf(run).Explained(status);
+  }
+
+  const View& view_;
+  const Cell& cell_;
+  const OverlaySource overlay_;
+  std::vector<SegmentSource> sources_;
+  std::vector<query::SourceRun<SegmentSource>> runs_;
+  std::optional<size_t> failed_;
+};
+
+}  // namespace
 
 absl::StatusOr<SearchResult> Search(const SnapshotState& snapshot, const PreparedQuery& query,
                                     const SearchOptions& options) {
   if (query.terms() == nullptr) return InvalidArgument("the query was not prepared");
-  const View& view = snapshot.view();
-  const Cell& cell = snapshot.cell();
-  query::IndexStatistics statistics;
-  statistics.live_documents = cell.live_documents;
-  statistics.length_sum = [&view, &cell](format::IndexId index) {
-    // A field that was added after this snapshot is in no document of it.
-    const size_t at = SumIndex(*view.schema, index);
-    return at < cell.length_sums.size() ? cell.length_sums[at] : 0;
-  };
-  ASHLAR_ASSIGN_OR_RETURN(query::Execution execution,
-                          query::Execution::Create(*query.terms(), *view.schema, options, std::move(statistics)));
-
-  std::vector<SegmentSource> segments;
-  segments.reserve(view.segments.size());
-  for (size_t i = 0; i < view.segments.size(); ++i)
-    segments.emplace_back(*view.segments[i], view.bases[i], cell.sequence);
-  const OverlaySource overlay(*view.overlay, cell.overlay_documents, view.bases.back(), cell.sequence);
-  std::vector<query::SourceRun<SegmentSource>> runs;
-  runs.reserve(segments.size());
-  for (size_t i = 0; i < segments.size(); ++i) runs.emplace_back(&segments[i], static_cast<uint32_t>(i));
-  query::SourceRun<OverlaySource> overlay_run(&overlay, static_cast<uint32_t>(segments.size()));
-
-  for (query::SourceRun<SegmentSource>& run : runs) ASHLAR_RETURN_IF_ERROR(execution.AddStatistics(&run));
-  ASHLAR_RETURN_IF_ERROR(execution.AddStatistics(&overlay_run));
-  execution.FinishWeights();
-  for (query::SourceRun<SegmentSource>& run : runs) ASHLAR_RETURN_IF_ERROR(execution.Run(&run));
-  ASHLAR_RETURN_IF_ERROR(execution.Run(&overlay_run));
-  return execution.Results();
+  const std::vector<std::shared_ptr<LiveSegment>>& segments = snapshot.view().segments;
+  std::vector<bool> left_out(segments.size(), false);
+  uint64_t documents_not_searched = 0;
+  std::vector<absl::Status> damage;
+  while (true) {  // at most once a segment, and once more
+    Run run(snapshot, left_out);
+    absl::StatusOr<SearchResult> result = run.Search(query, options);
+    if (result.ok()) {
+      result->documents_not_searched = documents_not_searched;
+      result->damage = std::move(damage);
+      return result;
+    }
+    if (!options.allow_partial || !run.failed().has_value() || !IsDamage(result.status())) return result.status();
+    left_out[*run.failed()] = true;
+    documents_not_searched += segments[*run.failed()]->LiveCount(snapshot.cell().sequence);
+    damage.push_back(result.status());
+  }
 }
 
 }  // namespace ashlar::engine

@@ -66,6 +66,17 @@ Stats Engine::GetStats() const {
     segment.deleted = live->death_count();
     segment.bytes = live->segment().SectionBytes();
     segment.analyzer_identity = live->segment().analyzer_identity();
+    if (const std::optional<SegmentDamage> damage = live->damage()) {
+      segment.damage = std::string(damage->status.message());
+      // The first to be found is the state's cause.
+      if (stats.state == StoreState::kHealthy ||
+          (stats.state == StoreState::kDamaged && damage->since_ms < stats.state_since_ms)) {
+        stats.state = StoreState::kDamaged;
+        stats.state_cause = segment.damage;
+        stats.state_since_ms = damage->since_ms;
+        stats.state_remedy = std::string(RemedyOf(StoreState::kDamaged));
+      }
+    }
     total += segment.documents;
     stats.segments.push_back(std::move(segment));
   }

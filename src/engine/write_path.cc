@@ -314,7 +314,7 @@ void Engine::KillAt(const Location& location, Sequence sequence, const std::vect
   const Schema& schema = *view_->schema;
   if (location.where == Location::Where::kSegment) {
     LiveSegment& live = *view_->segments[location.segment];
-    for (size_t i = 0; i <= schema.fields.size(); ++i) cell_.length_sums[i] -= live.Length(i, location.ordinal);
+    live.SubtractLengths(schema, location.ordinal, &cell_.length_sums);
     live.Kill(location.ordinal, sequence);
     deaths_changed_ = true;
   } else {

@@ -50,6 +50,11 @@ class MappedRegion {
   // Makes [offset, offset + length) readable without a signal, as of now: an I/O error or a file that became shorter is
   // a Status (DataLoss for the latter).
   virtual absl::Status Populate(uint64_t offset, uint64_t length) const = 0;
+  // From now on a page that can't be had when it is touched reads as zeros and makes lost() true, for good, instead of
+  // ending the process. Bytes count only if lost() is false after they were read. Where touching never fails, this does
+  // nothing. ResourceExhausted: no memory to remember the region by.
+  virtual absl::Status Guard() { return absl::OkStatus(); }
+  virtual bool lost() const { return false; }
 };
 
 // A file open for reading; any number of threads. Keeps its bytes readable after the name is removed.

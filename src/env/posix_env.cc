@@ -26,6 +26,7 @@
 #include "src/env/file_system_kind.h"
 #include "src/env/posix_lock.h"
 #include "src/env/process.h"
+#include "src/env/sigbus_guard.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22  // Linux 5.14; older headers lack the name
@@ -159,6 +160,7 @@ class PosixMappedRegion : public MappedRegion {
                     uint64_t size)
       : path_(std::move(path)), descriptor_(std::move(descriptor)), data_(data), size_(size) {}
   ~PosixMappedRegion() override {
+    guard_.reset();  // first, so that the handler never takes what is mapped here next for ours
     if (data_ != nullptr) ::munmap(data_, size_);
   }
   PosixMappedRegion(const PosixMappedRegion&) = delete;
@@ -172,6 +174,7 @@ class PosixMappedRegion : public MappedRegion {
       return OutsideMappingError(path_, offset, length, size_);
     }
     if (length == 0) return absl::OkStatus();
+    if (lost()) return LostError();
     int error = Advise(offset, length);
     // Asked after the pages were touched, and always: where a file ends inside a page, the rest of
     // the page reads as zeros and nothing else would tell.
@@ -187,7 +190,23 @@ class PosixMappedRegion : public MappedRegion {
                     path_);
   }
 
+  absl::Status Guard() override {
+    if (data_ == nullptr || guard_ != nullptr) return absl::OkStatus();
+    auto guard = std::make_unique<GuardedMapping>(data_, size_);
+    if (!guard->ok()) return ResourceExhausted(absl::StrCat(path_, ": cannot guard the mapping"));
+    guard_ = std::move(guard);
+    return absl::OkStatus();
+  }
+
+  bool lost() const override { return guard_ != nullptr && guard_->lost(); }
+
  private:
+  absl::Status LostError() const {
+    ASHLAR_RETURN_IF_ERROR(CheckNotShorter(guard_->lost_offset()));
+    return DataLoss(path_, "file", guard_->lost_offset(),
+                    "a page could not be read, or the file was shorter for a time");
+  }
+
   // The errno, or 0.
   int Advise(uint64_t offset, uint64_t length) const {
     static const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -229,6 +248,7 @@ class PosixMappedRegion : public MappedRegion {
   const std::shared_ptr<Descriptor> descriptor_;
   std::byte* const data_;
   const uint64_t size_;
+  std::unique_ptr<GuardedMapping> guard_;
 };
 
 class PosixReadableFile : public ReadableFile {

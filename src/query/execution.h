@@ -73,6 +73,8 @@ class Execution {
   template <Source S>
   absl::Status Run(SourceRun<S>* run);
   SearchResult Results();
+  // From the query alone: no source is looked at.
+  bool matches_nothing() const { return plan_.matches_nothing || statistics_.live_documents == 0; }
 
  private:
   // With more terms, open cursors of all sources at once would take too much memory.

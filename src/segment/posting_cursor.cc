@@ -369,6 +369,8 @@ void PostingCursor::SeekForward(uint32_t target) {
     if (target > documents_[count_ - 1] && !Load(s.block + 1)) return;
   }
   const uint32_t* found = std::lower_bound(documents_ + at_, documents_ + count_, target);
+  // The headers said that the block reaches the target: they are not what they were.
+  if (found == documents_ + count_) return Fail(s.Damage(0, "a block ends before the last document of its header"));
   Enter(static_cast<uint32_t>(found - documents_));
 }
 

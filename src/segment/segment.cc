@@ -46,9 +46,9 @@ uint32_t LengthReader::Escaped(uint32_t ordinal) const {
 absl::StatusOr<std::shared_ptr<const Segment>> Segment::Open(env::Env env, const std::string& directory,
                                                              const format::SegmentEntry& entry,
                                                              const format::StoreId& store_id,
-                                                             uint64_t catalog_generation, OpenMode mode) {
+                                                             uint64_t catalog_generation, const ReadOptions& options) {
   ASHLAR_ASSIGN_OR_RETURN(std::shared_ptr<const SegmentImpl> segment,
-                          SegmentImpl::OpenFile(env, directory, entry, store_id, catalog_generation, mode));
+                          SegmentImpl::OpenFile(env, directory, entry, store_id, catalog_generation, options));
   return std::shared_ptr<const Segment>(std::move(segment));
 }
 
@@ -72,10 +72,10 @@ absl::StatusOr<uint64_t> PeekGeneration(env::Env env, const std::string& directo
 absl::StatusOr<std::shared_ptr<const SegmentImpl>> SegmentImpl::OpenFile(env::Env env, const std::string& directory,
                                                                          const format::SegmentEntry& entry,
                                                                          const format::StoreId& store_id,
-                                                                         uint64_t catalog_generation, OpenMode mode) {
+                                                                         uint64_t catalog_generation, const ReadOptions& options) {
   std::shared_ptr<SegmentImpl> s(new SegmentImpl);
   ASHLAR_ASSIGN_OR_RETURN(s->file_, SegmentFile::Open(env, env::JoinPath(directory, FileName(entry.number)), entry,
-                                                      store_id, catalog_generation, mode));
+                                                      store_id, catalog_generation, options));
   ASHLAR_RETURN_IF_ERROR(s->ReadMeta(entry));
   ASHLAR_RETURN_IF_ERROR(s->FindSections());
   return std::shared_ptr<const SegmentImpl>(std::move(s));
@@ -220,7 +220,21 @@ absl::Status SegmentImpl::OutOfRange(uint32_t ordinal) const {
 
 // --- documents ---
 
-absl::StatusOr<DocumentId> SegmentImpl::IdOf(uint32_t ordinal) const {
+absl::StatusOr<std::optional<uint32_t>> SegmentImpl::FindKey(std::string_view key) const {
+  return IfIntact(LookUpKey(key));
+}
+absl::StatusOr<std::optional<uint32_t>> SegmentImpl::FindId(DocumentId id) const { return IfIntact(LookUpId(id)); }
+absl::StatusOr<DocumentId> SegmentImpl::IdOf(uint32_t ordinal) const { return IfIntact(ReadId(ordinal)); }
+absl::StatusOr<std::string> SegmentImpl::KeyOf(uint32_t ordinal) const { return IfIntact(ReadKey(ordinal)); }
+absl::Status SegmentImpl::VisitKeys(
+    std::string_view from, const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
+  return IfIntact(WalkKeys(from, visit));
+}
+absl::Status SegmentImpl::ColumnValues(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const {
+  return IfIntact(ReadColumn(field, ordinal, out));
+}
+
+absl::StatusOr<DocumentId> SegmentImpl::ReadId(uint32_t ordinal) const {
   if (ordinal >= meta_.documents) return OutOfRange(ordinal);
   const SectionReader reader(ids_);
   const NumberArray<SectionReader> ids(PartOf(reader, 0, reader.size()), meta_.documents);
@@ -229,7 +243,7 @@ absl::StatusOr<DocumentId> SegmentImpl::IdOf(uint32_t ordinal) const {
   return id;
 }
 
-absl::StatusOr<std::optional<uint32_t>> SegmentImpl::FindId(DocumentId id) const {
+absl::StatusOr<std::optional<uint32_t>> SegmentImpl::LookUpId(DocumentId id) const {
   if (id < meta_.first_id || id > meta_.last_id) return std::nullopt;
   const SectionReader reader(ids_);
   const NumberArray<SectionReader> ids(PartOf(reader, 0, reader.size()), meta_.documents);
@@ -261,7 +275,7 @@ absl::StatusOr<uint32_t> SegmentImpl::OrdinalOfRank(const SectionReader& reader,
   return static_cast<uint32_t>(ordinal);
 }
 
-absl::StatusOr<std::optional<uint32_t>> SegmentImpl::FindKey(std::string_view key) const {
+absl::StatusOr<std::optional<uint32_t>> SegmentImpl::LookUpKey(std::string_view key) const {
   if (keys_ == nullptr) return std::nullopt;
   if (filter_ != nullptr) {
     if (filter_->size() == 0 || filter_->size() % format::kFilterBlockBytes != 0)
@@ -283,7 +297,7 @@ absl::StatusOr<std::optional<uint32_t>> SegmentImpl::FindKey(std::string_view ke
   return *ordinal;
 }
 
-absl::StatusOr<std::string> SegmentImpl::KeyOf(uint32_t ordinal) const {
+absl::StatusOr<std::string> SegmentImpl::ReadKey(uint32_t ordinal) const {
   if (ordinal >= meta_.documents) return OutOfRange(ordinal);
   if (keys_ == nullptr) return std::string();
   const SectionReader reader(keys_);
@@ -298,7 +312,7 @@ absl::StatusOr<std::string> SegmentImpl::KeyOf(uint32_t ordinal) const {
   return key;
 }
 
-absl::Status SegmentImpl::VisitKeys(std::string_view from,
+absl::Status SegmentImpl::WalkKeys(std::string_view from,
                                     const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
   if (keys_ == nullptr) return absl::OkStatus();
   const SectionReader reader(keys_);
@@ -327,7 +341,7 @@ absl::Status SegmentImpl::VisitKeys(std::string_view from,
 
 absl::StatusOr<ByteBuffer> SegmentImpl::StoredOf(uint32_t ordinal) const {
   if (ordinal >= meta_.documents) return OutOfRange(ordinal);
-  return stored_->Document(ordinal);
+  return IfIntact(stored_->Document(ordinal));
 }
 
 // --- scoring ---
@@ -428,7 +442,7 @@ absl::StatusOr<std::optional<format::ColumnHeader>> SegmentImpl::ColumnHeaderOf(
   return header;
 }
 
-absl::Status SegmentImpl::ColumnValues(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const {
+absl::Status SegmentImpl::ReadColumn(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const {
   if (ordinal >= meta_.documents) return OutOfRange(ordinal);
   if (static_cast<int>(field) == key_field_) {  // every document has one
     ASHLAR_ASSIGN_OR_RETURN(std::string key, KeyOf(ordinal));

@@ -44,10 +44,20 @@ class LengthReader {
   uint32_t exception_count_ = 0;
 };
 
+struct ReadOptions {
+  ReadOptions(OpenMode open_mode = OpenMode::kMapped) : mode(open_mode) {}  // implicit: most callers say no more
+  OpenMode mode;
+  bool sigbus_guard = false;  // kMapped: see env::MappedRegion::Guard
+  // kArray: pages that are damaged do not fail the opening. They fail what touches them, as in mapped mode, and
+  // Segment::LoadDamage() tells of the first.
+  bool keep_damaged = false;
+};
+
 // What: the reading side of one segment file.
 // Owns: its bytes (mapping or array) and the open file; they stay readable after the name is removed.
 // Threads: immutable but for the bits that remember verified pages; any number of threads.
-// Errors: DataLoss naming file, section and offset where damage is met.
+// Errors: DataLoss naming file, section and offset where damage is met. What lengths and cursors gave counts only if
+// CheckIntact() is OK afterwards; every other call asks it itself.
 class Segment {
  public:
   // Checks the frame, that the file is `entry`'s file of store `store_id`, and that its generation is not newer than
@@ -55,7 +65,11 @@ class Segment {
   static absl::StatusOr<std::shared_ptr<const Segment>> Open(env::Env env, const std::string& directory,
                                                              const format::SegmentEntry& entry,
                                                              const format::StoreId& store_id,
-                                                             uint64_t catalog_generation, OpenMode mode);
+                                                             uint64_t catalog_generation, const ReadOptions& options);
+  // Stands for a segment whose file can't be opened: its numbers are the catalog's, and every reading fails with
+  // `damage`. LengthSum is 0; it can't be merged.
+  static std::shared_ptr<const Segment> Unreadable(const std::string& directory, const format::SegmentEntry& entry,
+                                                   absl::Status damage);
   virtual ~Segment() = default;
 
   virtual uint64_t number() const = 0;
@@ -67,6 +81,13 @@ class Segment {
   virtual const std::string& path() const = 0;
   virtual std::map<std::string, uint64_t> SectionBytes() const = 0;
   virtual uint64_t file_bytes() const = 0;
+
+  // --- damage ---
+  // OK unless the file became shorter under the mapping, or a page of it could not be read, since it was opened: bytes
+  // that were verified may then read as zeros. Costs a memory access.
+  virtual absl::Status CheckIntact() const = 0;
+  // Damage that the opening met and kept (ReadOptions::keep_damaged), or why nothing can be read.
+  virtual absl::Status LoadDamage() const = 0;
 
   // --- documents ---
   virtual absl::StatusOr<std::optional<uint32_t>> FindKey(std::string_view key) const = 0;

@@ -52,7 +52,8 @@ void SegmentFile::FreeArray::operator()(std::byte* p) const { ::operator delete(
 absl::StatusOr<std::unique_ptr<SegmentFile>> SegmentFile::Open(env::Env env, const std::string& path,
                                                                const format::SegmentEntry& entry,
                                                                const format::StoreId& store_id,
-                                                               uint64_t catalog_generation, OpenMode mode) {
+                                                               uint64_t catalog_generation,
+                                                               const ReadOptions& options) {
   ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, env.files->OpenForRead(path));
   std::unique_ptr<SegmentFile> f(new SegmentFile);
   f->path_ = path;
@@ -68,15 +69,17 @@ absl::StatusOr<std::unique_ptr<SegmentFile>> SegmentFile::Open(env::Env env, con
                     absl::StrCat("the file has ", f->size_, " bytes, the catalog says ", entry.file_bytes));
   if (f->size_ < format::kFileHeaderBytes + format::kSegmentFooterBytes)
     return DataLoss(path, "footer", 0, "the file is too short for a segment");
-  ASHLAR_RETURN_IF_ERROR(f->Load(*file, mode));
+  ASHLAR_RETURN_IF_ERROR(f->Load(*file, options));
   ASHLAR_RETURN_IF_ERROR(f->ReadTail(header.file_id));
   if (SiteIsOn(Site::kCheckSegmentGeneration) && f->footer_.generation > catalog_generation)
     return DataLoss(path, "footer", f->size_ - format::kSegmentFooterBytes + 40,
                     absl::StrCat("built on catalog generation ", f->footer_.generation, ", newer than the catalog's ",
                                  catalog_generation));
-  if (mode == OpenMode::kArray) ASHLAR_RETURN_IF_ERROR(f->VerifyRange(0, f->footer_.data_end, "pages"));
+  if (options.mode == OpenMode::kArray) f->load_damage_ = f->VerifyArray();
+  if (!options.keep_damaged) ASHLAR_RETURN_IF_ERROR(f->load_damage_);
+  const bool all_verified = options.mode == OpenMode::kArray && f->load_damage_.ok();
   for (const format::SectionEntry& e : f->entries_) {
-    f->sections_.push_back(std::make_unique<Section>(f.get(), e, f->data_ + e.offset, mode == OpenMode::kArray));
+    f->sections_.push_back(std::make_unique<Section>(f.get(), e, f->data_ + e.offset, all_verified));
     f->by_key_[KeyOfSection(e.kind, e.id)] = f->sections_.back().get();
   }
   return f;
@@ -91,7 +94,7 @@ absl::StatusOr<std::unique_ptr<SegmentFile>> SegmentFile::OpenDamaged(env::Env e
   ASHLAR_ASSIGN_OR_RETURN(f->size_, file->Size());
   if (f->size_ < format::kFileHeaderBytes + format::kSegmentFooterBytes)
     return DataLoss(path, "footer", 0, "the file is too short for a segment");
-  ASHLAR_RETURN_IF_ERROR(f->Load(*file, OpenMode::kMapped));
+  ASHLAR_RETURN_IF_ERROR(f->Load(*file, ReadOptions(OpenMode::kMapped)));
   ASHLAR_RETURN_IF_ERROR(f->Populate(0, format::kFileHeaderBytes, "header"));
   const absl::StatusOr<format::FileHeader> header =
       format::DecodeFileHeader(ByteSpan(f->data_, format::kFileHeaderBytes), format::FileKind::kSegment, path);
@@ -114,9 +117,10 @@ absl::StatusOr<std::unique_ptr<SegmentFile>> SegmentFile::OpenDamaged(env::Env e
   return f;
 }
 
-absl::Status SegmentFile::Load(const env::ReadableFile& file, OpenMode mode) {
-  if (mode == OpenMode::kMapped) {
+absl::Status SegmentFile::Load(const env::ReadableFile& file, const ReadOptions& options) {
+  if (options.mode == OpenMode::kMapped) {
     ASHLAR_ASSIGN_OR_RETURN(region_, file.Map());
+    if (options.sigbus_guard) ASHLAR_RETURN_IF_ERROR(region_->Guard());
     if (region_->size() < size_) return DataLoss(path_, "footer", region_->size(), "the file became shorter");
     data_ = region_->data();
     return absl::OkStatus();
@@ -126,6 +130,30 @@ absl::Status SegmentFile::Load(const env::ReadableFile& file, OpenMode mode) {
   if (array_ == nullptr) return ResourceExhausted(absl::StrCat(path_, ": no memory for ", size_, " bytes"));
   data_ = array_.get();
   return env::ReadExactly(file, path_, "pages", 0, std::span(array_.get(), size_));
+}
+
+absl::Status SegmentFile::VerifyArray() {
+  absl::Status first;
+  for (uint64_t offset = 0; offset < footer_.data_end; offset += kPageBytes) {
+    const uint64_t length = std::min<uint64_t>(kPageBytes, footer_.data_end - offset);
+    first.Update(VerifyRange(offset, length, SectionAt(offset)));
+  }
+  return first;
+}
+
+// The last bytes that a shorter file would lose. Where the new end is inside a page, that page's rest reads as zeros
+// without a fault, and this is what tells: a shortening that loses anything loses these bytes.
+bool SegmentFile::EndsInFooter() const {
+  const volatile std::byte* last = data_ + (size_ - sizeof(uint64_t));
+  std::byte seen[sizeof(uint64_t)];
+  for (size_t i = 0; i < sizeof seen; ++i) seen[i] = last[i];
+  return LoadU64(seen) == format::kSegmentFooterEnd;
+}
+
+absl::Status SegmentFile::Lost() const {
+  const uint64_t end = size_ - sizeof(uint64_t);
+  ASHLAR_RETURN_IF_ERROR(Populate(end, sizeof(uint64_t), "file"));  // names the lengths, if it is shorter now
+  return DataLoss(path_, "file", end, "the file changed under its mapping");
 }
 
 absl::Status SegmentFile::ReadTail(const format::FileId& header_id) {

@@ -18,6 +18,7 @@
 #include "format/catalog_value.h"
 #include "format/section_table.h"
 #include "src/env/env.h"
+#include "src/segment/segment.h"
 #include "src/segment/verified_bytes.h"
 
 namespace ashlar::segment {
@@ -54,7 +55,7 @@ class SegmentFile {
   static absl::StatusOr<std::unique_ptr<SegmentFile>> Open(env::Env env, const std::string& path,
                                                            const format::SegmentEntry& entry,
                                                            const format::StoreId& store_id,
-                                                           uint64_t catalog_generation, OpenMode mode);
+                                                           uint64_t catalog_generation, const ReadOptions& options);
   // A file about which nothing else is known; a damaged header goes to `damage`. Salvage only.
   static absl::StatusOr<std::unique_ptr<SegmentFile>> OpenDamaged(env::Env env, const std::string& path,
                                                                   std::optional<format::StoreId>* store_id,
@@ -73,6 +74,12 @@ class SegmentFile {
   absl::Status VerifyRange(uint64_t offset, uint64_t length, std::string_view section) const;
   // See Segment::CopyTo.
   absl::Status CopyTo(env::FileSystem& files, const std::string& path) const;
+  // See Segment.
+  absl::Status CheckIntact() const {
+    if (region_ == nullptr || (!region_->lost() && EndsInFooter())) [[likely]] return absl::OkStatus();
+    return Lost();
+  }
+  const absl::Status& load_damage() const { return load_damage_; }
   // Every page, whether it was verified before or not, and the zeros between sections.
   void CheckPages(std::vector<absl::Status>* findings) const;
 
@@ -82,7 +89,11 @@ class SegmentFile {
   };
 
   SegmentFile() = default;
-  absl::Status Load(const env::ReadableFile& file, OpenMode mode);
+  absl::Status Load(const env::ReadableFile& file, const ReadOptions& options);
+  // Verifies every page of an array; the first damage.
+  absl::Status VerifyArray();
+  bool EndsInFooter() const;
+  absl::Status Lost() const;
   absl::Status ReadTail(const format::FileId& header_id);
   absl::Status CheckZeros(uint64_t from, uint64_t to) const;
   absl::Status CopyBytes(env::WritableFile& out) const;
@@ -100,6 +111,7 @@ class SegmentFile {
   const std::byte* data_ = nullptr;
   std::unique_ptr<env::MappedRegion> region_;    // mapped mode
   std::unique_ptr<std::byte, FreeArray> array_;  // array mode
+  absl::Status load_damage_;
   format::SegmentFooter footer_;
   std::vector<uint64_t> roots_;
   uint64_t table_offset_ = 0;  // of the page checksums

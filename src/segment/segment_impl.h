@@ -26,7 +26,8 @@ class SegmentImpl final : public Segment {
   static absl::StatusOr<std::shared_ptr<const SegmentImpl>> OpenFile(env::Env env, const std::string& directory,
                                                                      const format::SegmentEntry& entry,
                                                                      const format::StoreId& store_id,
-                                                                     uint64_t catalog_generation, OpenMode mode);
+                                                                     uint64_t catalog_generation,
+                                                                     const ReadOptions& options);
 
   static absl::StatusOr<SalvagedSegment> OpenDamaged(env::Env env, const std::string& path, uint64_t number,
                                                      const SalvageHints& hints);
@@ -40,6 +41,8 @@ class SegmentImpl final : public Segment {
   const std::string& path() const override { return file_->path(); }
   std::map<std::string, uint64_t> SectionBytes() const override;
   uint64_t file_bytes() const override { return file_->size(); }
+  absl::Status CheckIntact() const override { return file_->CheckIntact(); }
+  absl::Status LoadDamage() const override { return file_->load_damage(); }
 
   absl::StatusOr<std::optional<uint32_t>> FindKey(std::string_view key) const override;
   absl::StatusOr<std::optional<uint32_t>> FindId(DocumentId id) const override;
@@ -81,6 +84,19 @@ class SegmentImpl final : public Segment {
     std::unique_ptr<IndexReader> reader;
   };
   SegmentImpl() = default;
+  // What was read, unless the bytes were lost meanwhile.
+  template <class T>
+  T IfIntact(T result) const {
+    if (absl::Status status = file_->CheckIntact(); !status.ok()) [[unlikely]] return status;
+    return result;
+  }
+  absl::StatusOr<std::optional<uint32_t>> LookUpKey(std::string_view key) const;
+  absl::StatusOr<std::optional<uint32_t>> LookUpId(DocumentId id) const;
+  absl::StatusOr<DocumentId> ReadId(uint32_t ordinal) const;
+  absl::StatusOr<std::string> ReadKey(uint32_t ordinal) const;
+  absl::Status WalkKeys(std::string_view from,
+                        const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const;
+  absl::Status ReadColumn(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const;
   absl::Status ReadMeta(const format::SegmentEntry& entry);
   absl::StatusOr<format::SegmentMeta> DecodeMeta() const;
   // The sections that hold documents.

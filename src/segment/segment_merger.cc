@@ -366,6 +366,8 @@ absl::StatusOr<MergeOutput> Merger::Run() {
   columns_.clear();
   for (const IndexId index : IndexesOf(spec_.schema)) ASHLAR_RETURN_IF_ERROR(CopyIndex(index));
   if (cancelled_ != nullptr && cancelled_()) return absl::AbortedError("the merge was cancelled");
+  // Everything was read; nothing of it may be zeros that stand for lost bytes.
+  for (const SegmentImpl* s : segments_) ASHLAR_RETURN_IF_ERROR(s->CheckIntact());
   ASHLAR_ASSIGN_OR_RETURN(output_.entry, builder_->Finish());
   return std::move(output_);
 }
@@ -375,7 +377,11 @@ absl::StatusOr<MergeOutput> Merger::Run() {
 absl::StatusOr<MergeOutput> MergeSegments(env::Env env, const std::string& directory, const SegmentSpec& spec,
                                           const std::vector<MergeInput>& inputs,
                                           const std::function<bool()>& cancelled) {
-  return Merger(env, directory, spec, inputs, cancelled).Run();
+  absl::StatusOr<MergeOutput> output = Merger(env, directory, spec, inputs, cancelled).Run();
+  if (output.ok()) return output;
+  // Zeros that stand for lost bytes may have looked like anything.
+  for (const MergeInput& input : inputs) ASHLAR_RETURN_IF_ERROR(input.segment->CheckIntact());
+  return output;
 }
 
 }  // namespace ashlar::segment

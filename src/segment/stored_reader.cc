@@ -119,9 +119,15 @@ absl::StatusOr<const format::Decompressor*> StoredReader::DecompressorOf(uint8_t
   return owned_.back().get();
 }
 
+// From a copy: bytes of a mapping may turn to zeros at any moment, and a decompressor need not be ready for that.
 absl::Status StoredReader::Decode(const Block& block, ByteBuffer* raw) const {
-  ASHLAR_ASSIGN_OR_RETURN(const format::Decompressor* decompressor, DecompressorOf(block.first_byte()));
-  if (!format::DecodeStoredBlock(block.bytes, decompressor, raw))
+  thread_local ByteBuffer copy;
+  copy.assign(block.bytes.begin(), block.bytes.end());
+  ASHLAR_ASSIGN_OR_RETURN(const format::Decompressor* decompressor,
+                          DecompressorOf(static_cast<uint8_t>(copy.front())));
+  const bool decoded = format::DecodeStoredBlock(copy, decompressor, raw);
+  if (copy.capacity() > kKeptBytesMax) ByteBuffer().swap(copy);
+  if (!decoded)
     return bytes_->Damage(static_cast<uint64_t>(block.bytes.data() - bytes_->data()),
                           "a block can't be decompressed");
   return absl::OkStatus();

@@ -214,6 +214,11 @@ bool Oracle::Matches(const Entry& entry, const Words& words) {
 }
 
 OracleResult Oracle::Search(const Query& query, const SearchOptions& options) const {
+  return SearchWithout({}, query, options);
+}
+
+OracleResult Oracle::SearchWithout(const std::set<DocumentId>& left_out, const Query& query,
+                                   const SearchOptions& options) const {
   const Words words = WordsOf(query, options);
   const auto n = static_cast<double>(documents_.size());
 
@@ -222,7 +227,7 @@ OracleResult Oracle::Search(const Query& query, const SearchOptions& options) co
   std::vector<double> descending;
   for (const auto& [word, boosts] : words.boosts) {
     double df = 0;
-    for (const auto& [id, entry] : documents_) df += CountOf(*entry, word) > 0;
+    for (const auto& [id, entry] : documents_) df += !left_out.contains(id) && CountOf(*entry, word) > 0;
     if (df == 0) continue;
     std::vector<double> ascending = boosts;
     std::sort(ascending.begin(), ascending.end());
@@ -248,7 +253,7 @@ OracleResult Oracle::Search(const Query& query, const SearchOptions& options) co
 
   std::vector<std::pair<int64_t, DocumentId>> found;  // (minus the score, id): ascending is the order of hits
   for (const auto& [id, entry] : documents_) {
-    if (!Matches(*entry, words)) continue;
+    if (left_out.contains(id) || !Matches(*entry, words)) continue;
     int64_t score = 0;
     for (const auto& [word, weight] : weights) {
       const uint32_t count = CountOf(*entry, word);

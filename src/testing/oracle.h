@@ -60,6 +60,10 @@ class Oracle {
 
   // The query and the options must be valid.
   OracleResult Search(const Query& query, const SearchOptions& options = {}) const;
+  // What a partial answer must be when these documents were not searched: they count in the number of documents and in the
+  // average lengths, but no word is found in them.
+  OracleResult SearchWithout(const std::set<DocumentId>& left_out, const Query& query,
+                             const SearchOptions& options = {}) const;
 
   // What a store gives back; nullopt if there is no live document.
   std::optional<StoredDocument> Get(std::string_view key) const;

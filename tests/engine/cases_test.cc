@@ -1,4 +1,5 @@
-// Situations that went wrong for users of other engines, as tests. The case numbers are of our collection.
+// Situations that went wrong for users of other engines, as tests. The case numbers are of our collection; those about damage
+// are in tests/damage.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,7 +9,6 @@
 #include <fstream>
 #include <set>
 
-#include "ashlar/status.h"
 #include "src/env/sim_env.h"
 #include "tests/engine/random_store.h"
 #include "tests/support/status_matchers.h"
@@ -417,65 +417,6 @@ TEST(CaseC15, SnapshotWhileMergesDeleteItsInputs) {
   snapshot = store->TakeSnapshot();
   EXPECT_EQ(snapshot.segment_count(), 1u);
   ExpectEqual(*store, snapshot, oracle, &random, 30);
-}
-
-TEST(CaseC17, OneFlippedBitInOneSegment) {
-  env::SimDisk disk(17);
-  Options options;
-  options.create_if_missing = true;
-  options.merge_factor = 0;
-  const Schema schema = TextSchema();
-  ASSERT_OK_AND_ASSIGN(std::unique_ptr<Store> store, OpenOn(disk.NewProcess(), "/s", options, &schema));
-  for (int s = 0; s < 3; ++s) {
-    for (int i = 0; i < 400; ++i)
-      ASSERT_OK(store->Put(Doc("s" + std::to_string(s) + "k" + std::to_string(i),
-                               "only" + std::to_string(s) + " shared word" + std::to_string(i))));
-    ASSERT_OK(store->Flush());
-  }
-  const uint64_t id = store->GetStats().segments[1].id;
-  ASSERT_OK(store->Close());
-  store.reset();
-  char name[64];
-  std::snprintf(name, sizeof name, "/s/segment-%016llx.seg", static_cast<unsigned long long>(id));
-  ASSERT_OK_AND_ASSIGN(const ByteBuffer bytes, disk.Contents(name));
-  ASSERT_OK(disk.FlipBit(name, bytes.size() * 4));  // in the middle
-  options.create_if_missing = false;
-  ASSERT_OK_AND_ASSIGN(store, OpenOn(disk.NewProcess(), "/s", options, nullptr));
-  EXPECT_EQ(store->TakeSnapshot().document_count(), 1200u);
-  ASSERT_OK(store->Put(Doc("new", "commit works")));
-  ASSERT_OK_AND_ASSIGN(const std::vector<Finding> findings, store->Check());
-  ASSERT_FALSE(findings.empty());
-  for (const Finding& finding : findings)
-    EXPECT_NE(finding.message.find(name), std::string::npos) << finding.message;
-  // Every document can be read or says why not; none is wrong.
-  int damaged = 0;
-  for (int s = 0; s < 3; ++s) {
-    for (int i = 0; i < 400; ++i) {
-      const absl::StatusOr<StoredDocument> found =
-          store->TakeSnapshot().Get("s" + std::to_string(s) + "k" + std::to_string(i));
-      if (found.ok()) {
-        EXPECT_EQ(std::get<std::string>(*found->document.Find("body")),
-                  "only" + std::to_string(s) + " shared word" + std::to_string(i));
-      } else {
-        EXPECT_EQ(s, 1);
-        EXPECT_CODE(found, kDataLoss);
-        EXPECT_EQ(PlaceOf(found.status())->file, name);
-        ++damaged;
-      }
-    }
-  }
-  for (const std::string word : {"only0", "only1", "only2", "shared"}) {
-    ASSERT_OK_AND_ASSIGN(const PreparedQuery query, store->Prepare(word));
-    const absl::StatusOr<SearchResult> result = store->TakeSnapshot().Search(query);
-    if (!result.ok()) {
-      EXPECT_CODE(result, kDataLoss);
-      EXPECT_EQ(PlaceOf(result.status())->file, name);
-      ++damaged;
-    } else {
-      EXPECT_EQ(result->total, word == "shared" ? 1200u : 400u);
-    }
-  }
-  EXPECT_GT(damaged, 0) << "a bit in the middle of a segment is in something that is read";
 }
 
 TEST(CaseC33, TruncationAtAnEmoji) {

@@ -31,6 +31,7 @@ std::string StatJson(const Stats& stats) {
     entry["id"] = segment.id;
     entry["documents"] = segment.documents;
     entry["deleted"] = segment.deleted;
+    entry["damage"] = segment.damage;
     entry["bytes"] = segment.bytes;
     json["segments"].push_back(std::move(entry));
   }
@@ -58,6 +59,7 @@ std::string StatText(const Stats& stats) {
   for (const SegmentStats& segment : stats.segments) {
     absl::StrAppend(&text, "  segment ", segment.id, ": ", WithCommas(segment.documents), " documents, ",
                     WithCommas(segment.deleted), " deleted\n");
+    if (!segment.damage.empty()) absl::StrAppend(&text, "    damaged, and left out of merges: ", segment.damage, "\n");
     for (const auto& [section, bytes] : segment.bytes) {
       text += absl::StrFormat("    %-24s %15s bytes\n", section, WithCommas(bytes));
     }

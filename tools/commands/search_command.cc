@@ -1,6 +1,7 @@
 // search: the best documents for a query.
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -48,7 +49,7 @@ std::vector<Handle> HandlesOf(const SearchResult& result) {
   return handles;
 }
 
-absl::Status PrintJson(const Snapshot& snapshot, const Answer& answer) {
+absl::Status PrintJson(const Snapshot& snapshot, const Answer& answer, const SearchArguments& arguments) {
   const std::vector<Handle> handles = HandlesOf(answer.result);
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<std::string> keys, snapshot.FetchKeys(handles));
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<DocumentId> ids, snapshot.FetchIds(handles));
@@ -63,6 +64,11 @@ absl::Status PrintJson(const Snapshot& snapshot, const Answer& answer) {
   }
   json["total"] = answer.result.total;
   json["total_is_exact"] = answer.result.total_is_exact;
+  if (arguments.options.allow_partial) {
+    json["documents_not_searched"] = answer.result.documents_not_searched;
+    json["damage"] = nlohmann::ordered_json::array();
+    for (const absl::Status& damage : answer.result.damage) json["damage"].push_back(std::string(damage.message()));
+  }
   json["took_us"] = answer.took_us;
   json["snapshot"]["documents"] = snapshot.document_count();
   json["snapshot"]["segments"] = snapshot.segment_count();
@@ -109,11 +115,20 @@ absl::Status PrintText(const Store& store, const Snapshot& snapshot, const Answe
   return absl::OkStatus();
 }
 
+void WarnOfWhatIsMissing(const SearchResult& result) {
+  if (result.damage.empty()) return;
+  std::string text = absl::StrCat("ashlar: warning: ", WithCommas(result.documents_not_searched),
+                                  " documents were not searched");
+  for (const absl::Status& damage : result.damage) absl::StrAppend(&text, "; ", damage.message());
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
 absl::Status RunSearch(const SearchArguments& arguments) {
   ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(arguments.directory, arguments.open_mode));
   const Snapshot snapshot = store->TakeSnapshot();
   ASHLAR_ASSIGN_OR_RETURN(const Answer answer, Find(*store, snapshot, arguments));
-  if (arguments.json) return PrintJson(snapshot, answer);
+  WarnOfWhatIsMissing(answer.result);
+  if (arguments.json) return PrintJson(snapshot, answer, arguments);
   return PrintText(*store, snapshot, answer, arguments);
 }
 
@@ -146,6 +161,8 @@ void AddSearchCommand(Program* program) {
       ->transform(Choice<Traversal>(
           {{"auto", Traversal::kAuto}, {"exhaustive", Traversal::kExhaustive}, {"daat", Traversal::kDaat}}))
       ->default_str("auto");
+  command->add_flag("--partial", options.allow_partial,
+                    "Leave damaged segments out instead of failing, and say how many documents were not searched");
   command->add_flag("--json", arguments->json, "Print one JSON object");
   command->callback([=] {
     if (fields->count() > 0) {
