@@ -68,7 +68,11 @@ absl::StatusOr<std::vector<uint64_t>> FileCatalog::Generations() {
 
 absl::Status FileCatalog::Init() {
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint64_t> generations, Generations());
-  if (!generations.empty()) return absl::OkStatus();
+  if (!generations.empty()) {
+    // After a commit of unknown outcome the newest name may be in the page cache only. Whoever opens for writing removes what
+    // it does not name, so it is made durable first.
+    return access_ == Access::kRead ? absl::OkStatus() : files_.SyncDirectory(directory_);
+  }
   if (access_ != Access::kCreate) return NotFound(absl::StrCat(directory_, ": there is no catalog"));
   ASHLAR_RETURN_IF_ERROR(WriteFile(PathOf(kNewName), {}));
   return Publish(PathOf(kNewName), 0);
