@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "ashlar/store.h"
 #include "format/section_table.h"
-#include "tests/support/oracle.h"
+#include "src/testing/oracle.h"
 
 namespace ashlar::testing {
 
