@@ -101,11 +101,15 @@ absl::StatusOr<segment::LengthReader> LiveSegment::ReadLengths(format::IndexId i
   return Noted(segment_->Lengths(index));
 }
 
+absl::Status LiveSegment::LengthsKnown(format::IndexId index) const {
+  if (!some_lengths_unknown_.load(std::memory_order_acquire)) [[likely]] return absl::OkStatus();
+  MutexLock lock(&damage_mutex_);
+  const auto found = lengths_unknown_.find(index);
+  return found != lengths_unknown_.end() ? found->second : absl::OkStatus();
+}
+
 absl::StatusOr<segment::LengthReader> LiveSegment::Lengths(format::IndexId index) const {
-  if (some_lengths_unknown_.load(std::memory_order_acquire)) [[unlikely]] {
-    MutexLock lock(&damage_mutex_);
-    if (const auto found = lengths_unknown_.find(index); found != lengths_unknown_.end()) return found->second;
-  }
+  ASHLAR_RETURN_IF_ERROR(LengthsKnown(index));
   return ReadLengths(index);
 }
 

@@ -101,6 +101,8 @@ class LiveSegment {
                          const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const;
   segment::PostingCursor OpenTerm(format::IndexId index, std::string_view term) const;
   absl::StatusOr<segment::LengthReader> Lengths(format::IndexId index) const;
+  // Whether this segment's share of the index's live lengths is in the sums exactly.
+  absl::Status LengthsKnown(format::IndexId index) const;
   // After cursors and lengths were used: whether what they gave counts.
   absl::Status CheckIntact() const;
   // An error of such a use, noted. Lost bytes read as zeros and look like any damage: then it is the loss that is told.

@@ -103,7 +103,7 @@ absl::Status Engine::LoadDeaths(const format::CatalogValue& value,
 }
 
 // Where damage keeps a segment's lengths from being summed, its live documents are taken to be as long as the mean of the others.
-// Only partial answers can show that: the segment gives no lengths of that index to anybody.
+// Only partial answers can show that: a search that needs the lengths of that index fails at this segment.
 absl::StatusOr<LengthSums> Engine::SumLiveLengths(const View& view, uint64_t* live_documents) const {
   const Schema& schema = *view.schema;
   LengthSums sums(schema.fields.size() + 1, 0);

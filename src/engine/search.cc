@@ -29,7 +29,8 @@ class Run {
   absl::StatusOr<SearchResult> Search(const PreparedQuery& query, const SearchOptions& options) {
     query::IndexStatistics statistics;
     statistics.live_documents = cell_.live_documents;
-    statistics.length_sum = [this](format::IndexId index) {
+    statistics.length_sum = [this, needed = options.b != 0 && options.k1 != 0](format::IndexId index) {
+      if (needed) NoteUnknownLengths(index);
       // A field that was added after this snapshot is in no document of it.
       const size_t at = SumIndex(*view_.schema, index);
       return at < cell_.length_sums.size() ? cell_.length_sums[at] : 0;
@@ -41,6 +42,7 @@ class Run {
       ASHLAR_RETURN_IF_ERROR(Checked(run, execution.AddStatistics(&run)));
     ASHLAR_RETURN_IF_ERROR(execution.AddStatistics(&overlay_run));
     execution.FinishWeights();
+    ASHLAR_RETURN_IF_ERROR(unknown_lengths_);
     for (query::SourceRun<SegmentSource>& run : runs_) {
       ASHLAR_RETURN_IF_ERROR(Checked(run, execution.Run(&run)));
       // Nothing of the segment is read after this, so what was read counts.
@@ -60,12 +62,22 @@ class Run {
     return LiveOf(run).Explained(status);
   }
 
+  // A sum that is not exact must not get into a score: the segment that it was estimated for fails the run.
+  void NoteUnknownLengths(format::IndexId index) {
+    for (const query::SourceRun<SegmentSource>& run : runs_) {
+      if (!unknown_lengths_.ok()) return;
+      unknown_lengths_ = LiveOf(run).LengthsKnown(index);
+      if (!unknown_lengths_.ok()) failed_ = run.index;
+    }
+  }
+
   const View& view_;
   const Cell& cell_;
   const OverlaySource overlay_;
   std::vector<SegmentSource> sources_;
   std::vector<query::SourceRun<SegmentSource>> runs_;
   std::optional<size_t> failed_;
+  absl::Status unknown_lengths_;
 };
 
 }  // namespace

@@ -139,7 +139,8 @@ TEST_F(Quarantine, ADamagedListLeavesItsSegmentOut) {
     const Oracle then = oracle_;
     const std::set<DocumentId> live_then = IdsOf(1);
     WriteBatch batch;
-    for (int i = 0; i < 9; ++i) batch.Put(DamageDocument(kPerSegment + i, 9));
+    const int first = kPerSegment + (mode == OpenMode::kMapped ? 1 : 101);
+    for (int i = 0; i < 9; ++i) batch.Put(DamageDocument(first + i, 9));
     Write(batch);
     SearchOptions options;
     options.allow_partial = true;
@@ -153,7 +154,7 @@ TEST_F(Quarantine, ADamagedListLeavesItsSegmentOut) {
 
 TEST_F(Quarantine, DamageInTwoSegmentsAndInOneThatReplaces) {
   Damage(0, SectionKind::kPostings);
-  Damage(2, SectionKind::kTerms);
+  Damage(2, SectionKind::kPostings);
   Reopen();
   std::set<DocumentId> left_out = IdsOf(0);
   left_out.merge(IdsOf(2));
@@ -396,7 +397,7 @@ TEST(QuarantineOfLengths, FailsWhatNeedsThemAndNotWrites) {
     SearchOptions no_lengths;
     no_lengths.b = 0;
     ASSERT_OK_AND_ASSIGN(const SearchResult found, store->TakeSnapshot().Search(query, no_lengths));
-    EXPECT_EQ(found.total, uint64_t{kDocuments / 2 - 1});
+    EXPECT_EQ(found.total, uint64_t{kDocuments / 2 - 1} - round) << "the first round replaces one of them";
     SearchOptions partial;
     partial.allow_partial = true;
     ASSERT_OK_AND_ASSIGN(const SearchResult others, store->TakeSnapshot().Search(query, partial));
@@ -455,7 +456,7 @@ TEST(CaseC17, OneFlippedBitInOneSegment) {
   }
   EXPECT_EQ(store->GetStats().state, StoreState::kHealthy) << "nobody has met the damage yet";
   int failed = 0;
-  for (const std::string words : {"shared", "only2 word5", "shared word7"}) {
+  for (const std::string words : {std::string("shared"), std::string("only2 word5"), Common(0) + Common(1) + Common(2)}) {
     ASSERT_OK_AND_ASSIGN(const PreparedQuery query, store->Prepare(words));
     SearchOptions search;
     const absl::StatusOr<SearchResult> result = snapshot.Search(query, search);
