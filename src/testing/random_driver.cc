@@ -35,7 +35,7 @@ class RandomRun {
   Operation RandomOperation();
   Operation RandomWrite();
   BatchPart RandomPart();
-  void PlanTrouble();
+  void PlanTrouble(WorkloadRunner* runner);
   absl::Status Work(WorkloadRunner* runner);
   absl::Status CrashAndRecover(WorkloadRunner* runner, RecoveryChecker* checker);
 
@@ -146,8 +146,9 @@ Operation RandomRun::RandomOperation() {
 }
 
 // Before a stretch of work: the power goes at some step, an operation fails, or the disk is full for a while.
-void RandomRun::PlanTrouble() {
+void RandomRun::PlanTrouble(WorkloadRunner* runner) {
   trouble_.clear();
+  runner->SetRoomLimited(false);
   disk_.SetCapacity(UINT64_MAX);
   if (prng_.OneIn(2)) {
     const uint64_t step = disk_.steps() + prng_.Below(300);
@@ -156,6 +157,7 @@ void RandomRun::PlanTrouble() {
   }
   if (prng_.OneIn(6)) {
     const uint64_t room = prng_.Below(1 << 15);
+    runner->SetRoomLimited(true);
     disk_.SetCapacity(disk_.used_bytes() + room, prng_.OneIn(2) ? ENOSPC : EDQUOT);
     absl::StrAppend(&trouble_, " room for ", room, " bytes");
   }
@@ -212,7 +214,7 @@ absl::Status RandomRun::Run() {
   RecoveryChecker checker(recovery, options, &history, &run_.states(), &run_.counters(), &known);
   absl::Status finding;
   for (uint64_t crashes = 2 + prng_.Below(5); crashes > 0 && !run_.Done(); --crashes) {
-    PlanTrouble();
+    PlanTrouble(&runner);
     const uint64_t share = 1 + prng_.Below(8);
     disk_.SetObserver([&](const env::SimOperation& operation) {
       if (finding.ok() && operation.step % share == 0 && !run_.Done()) finding = checker.Explore(disk_);

@@ -56,6 +56,7 @@ bool WorkloadRunner::FailedSync() const {
 absl::Status WorkloadRunner::Excuse(const absl::Status& status, std::string_view what) {
   if (power_is_cut() || disk_->counters().faults > faults_before_) return absl::OkStatus();
   if (damage_excused_ && absl::IsDataLoss(status)) return absl::OkStatus();
+  if (room_limited_ && absl::IsResourceExhausted(status)) return absl::OkStatus();
   if (FailedSync() && absl::IsFailedPrecondition(status)) return absl::OkStatus();
   return Annotate(status, absl::StrCat(ToAbsl(what), " failed although nothing was wrong"));
 }

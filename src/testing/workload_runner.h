@@ -40,6 +40,8 @@ class WorkloadRunner {
   absl::Status Step(const Operation& operation);
   // Bits are flipped under the store: an error that says so is none.
   void ExcuseDamage() { damage_excused_ = true; }
+  // The disk is nearly full: the store may refuse work for that before it tries.
+  void SetRoomLimited(bool limited) { room_limited_ = limited; }
   bool power_is_cut() const { return disk_->power_is_cut(); }
   uint64_t operations_done() const { return operations_done_; }
   // Compares what the store shows with the history, if it is open. Not OK: a finding.
@@ -76,6 +78,7 @@ class WorkloadRunner {
   bool closed_cleanly_ = false;
   bool damage_excused_ = false;
   bool power_lost_ = false;
+  bool room_limited_ = false;
   // kInterval: when each acknowledged state that may not be durable yet was acknowledged.
   std::vector<std::pair<uint64_t, size_t>> acknowledged_ns_;
 };
