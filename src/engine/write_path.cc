@@ -162,12 +162,19 @@ void Engine::WriteGroup(const std::vector<PendingWrite*>& writes) {
     return;
   }
   if (status.ok() && bulk_ != nullptr) status = FlushLocked();  // DocumentIds of segments must ascend
+  // In kOff a batch with more durability is flushed before it is shown. What is there already goes first, so that a failure
+  // then, for lack of room mostly, leaves no trace of the batch.
+  const bool flush = options_.durability == Durability::kOff &&
+                     std::any_of(writes.begin(), writes.end(), [](const PendingWrite* write) {
+                       return write->options->durability.value_or(Durability::kOff) != Durability::kOff;
+                     });
+  if (status.ok() && flush) status = FlushLocked();
   if (!status.ok()) return fail_all(status);
 
   Group group;
   std::vector<PendingWrite*> accepted;
   std::vector<Sequence> firsts;
-  bool sync = false, flush = false;
+  bool sync = false;
   Sequence next = next_sequence_;
   for (PendingWrite* write : writes) {
     if (write->forced_id != 0) {
@@ -187,7 +194,6 @@ void Engine::WriteGroup(const std::vector<PendingWrite*>& writes) {
     const Durability effective = std::min(asked, options_.durability);
     if (effective == Durability::kSync) sync = true;
     if (effective == Durability::kInterval) interval_asked_ = true;
-    if (options_.durability == Durability::kOff && asked != Durability::kOff) flush = true;
   }
   if (accepted.empty()) return;
   next_sequence_ = next;  // also if the write fails: a sequence whose fate is unknown is never used again
@@ -199,14 +205,16 @@ void Engine::WriteGroup(const std::vector<PendingWrite*>& writes) {
   for (const PendingWrite* write : accepted)
     if (write->options->watermark.has_value()) watermark_ = write->options->watermark;
   cell_.sequence = next - 1;
-  Show();
+  if (flush) {
+    // Applied and not shown: if this fails, only a reopening can take it back.
+    status = FlushLocked();
+    if (!status.ok()) return fail_all(Fail(Annotate(status, "the outcome is unknown until the store is reopened"), true));
+  } else {
+    Show();
+  }
   Count("batches", accepted.size());
   Count("operations", group.effects.size());
   Count("groups");
-  if (flush) {
-    status = FlushLocked();
-    if (!status.ok()) return fail_all(status);
-  }
   // The batches are acknowledged whatever becomes of the flush: its failure shows in the state, and is tried again.
   if (view_->overlay->bytes() > options_.overlay_bytes_max && FlushLocked().ok()) MergeDue().IgnoreError();
 }

@@ -1,5 +1,6 @@
 #include "src/testing/workload_runner.h"
 
+#include <algorithm>
 #include "absl/strings/str_cat.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
@@ -9,6 +10,13 @@ namespace {
 
 // Opening may meet a fault; it comes once, so that soon an attempt meets none.
 constexpr int kOpenAttemptsMax = 4;
+
+bool HasLiveKey(const WriteBatch& batch, const Oracle& oracle) {
+  return std::any_of(batch.operations().begin(), batch.operations().end(), [&oracle](const WriteBatch::Operation& one) {
+    const Value* key = one.document.Find(oracle.schema().key);
+    return key != nullptr && oracle.Get(std::get<std::string>(*key)).has_value();
+  });
+}
 
 }  // namespace
 
@@ -77,9 +85,11 @@ absl::Status WorkloadRunner::Step(const Operation& operation) {
   if (store_ == nullptr) ASHLAR_RETURN_IF_ERROR(Open());
   if (store_ != nullptr) ASHLAR_RETURN_IF_ERROR(Do(operation));
   ++operations_done_;
-  if (power_is_cut() || !FailedSync()) return absl::OkStatus();
-  // Reads go on; every acknowledged batch is still shown, and nothing else.
-  ASHLAR_RETURN_IF_ERROR(CompareNow());
+  if (power_is_cut() || store_ == nullptr) return absl::OkStatus();
+  const bool quarantined = store_->GetStats().state == StoreState::kDamaged;
+  if (!FailedSync() && !quarantined) return absl::OkStatus();
+  // After a failed sync reads go on; every acknowledged batch is still shown, and nothing else.
+  if (!quarantined) ASHLAR_RETURN_IF_ERROR(CompareNow());
   Die();
   return Open();
 }
@@ -223,6 +233,9 @@ absl::Status WorkloadRunner::AddField(const Operation& operation) {
 
 absl::Status WorkloadRunner::Write(const Operation& operation) {
   const WriteBatch batch = MakeBatch(operation.parts, history_.oracle(), &version_);
+  // A fault may have refused the deletion of what is to be loaded: it is not new then.
+  if (operation.write.keys_are_new && disk_->counters().faults > 0 && HasLiveKey(batch, history_.oracle()))
+    return absl::OkStatus();
   const absl::Status expected = history_.Begin(batch, operation.write.watermark);
   // A fault may have refused the batch before, whose document this one was to collide with.
   if (expected.ok() && operation.must_fail && disk_->counters().faults == 0)
@@ -240,14 +253,6 @@ absl::Status WorkloadRunner::Write(const Operation& operation) {
   }
   if (!result.ok()) {
     if (power_is_cut()) return absl::OkStatus();
-    if (options_.durability == Durability::kOff && operation.write.durability.has_value() && !FailedSync()) {
-      // In kOff a raised batch is applied before the flush that makes it durable: when that fails, the batch is shown
-      // though it was refused, until the process ends.
-      history_.LeaveUnknown();
-      ASHLAR_RETURN_IF_ERROR(Excuse(result.status(), "a write"));
-      Die();
-      return Open();
-    }
     if (!FailedSync() || had_failed) {
       history_.Refuse();
     } else {

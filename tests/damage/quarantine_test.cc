@@ -448,7 +448,7 @@ TEST(CaseC17, OneFlippedBitInOneSegment) {
   // Queries that do not need the block are exact: these words are in one document of each segment.
   std::set<DocumentId> left_out;
   for (int i = 0; i < kDocuments; ++i) left_out.insert(static_cast<DocumentId>(kDamaged * kDocuments + i + 1));
-  for (const std::string words : {"word7", "word999 word3", "only0", "only4 word12"}) {
+  for (const std::string& words : {"word7", "word999 word3", "only0", "only4 word12"}) {
     ASSERT_OK_AND_ASSIGN(const PreparedQuery query, store->Prepare(words));
     ASSERT_OK_AND_ASSIGN(const SearchResult result, snapshot.Search(query));
     ExpectHits(snapshot, result, oracle.Search(PlainWords(words)));
@@ -456,7 +456,7 @@ TEST(CaseC17, OneFlippedBitInOneSegment) {
   }
   EXPECT_EQ(store->GetStats().state, StoreState::kHealthy) << "nobody has met the damage yet";
   int failed = 0;
-  for (const std::string words : {std::string("shared"), std::string("only2 word5"), Common(0) + Common(1) + Common(2)}) {
+  for (const std::string& words : {std::string("shared"), std::string("only2 word5"), Common(0) + Common(1) + Common(2)}) {
     ASSERT_OK_AND_ASSIGN(const PreparedQuery query, store->Prepare(words));
     SearchOptions search;
     const absl::StatusOr<SearchResult> result = snapshot.Search(query, search);
