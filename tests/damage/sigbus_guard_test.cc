@@ -20,7 +20,7 @@
 namespace ashlar::testing {
 namespace {
 
-constexpr int kPerSegment = 1500;
+constexpr int kPerSegment = 400;
 
 // Three segments in a real directory.
 class MappedStore {
@@ -70,7 +70,7 @@ class MappedStore {
   std::vector<std::string> paths_;
 };
 
-const char* const kQueries[] = {"shared", "third stone", "word7 word1507 word3007", "filler version1"};
+const char* const kQueries[] = {"shared", "third stone", "word7 word407 word807", "filler version1"};
 
 absl::StatusOr<SearchResult> Find(const Store& store, const Snapshot& snapshot, const char* words, SearchOptions options) {
   const absl::StatusOr<PreparedQuery> query = store.Prepare(PlainWords(words));
@@ -187,7 +187,7 @@ TEST(CaseC19, FileShortenedWhileItIsMapped) {
         ExpectHits(snapshot, result,
                    store_on_disk.oracle().SearchWithout(store_on_disk.IdsOf(1), PlainWords(words), partial));
       }
-      for (int i = 0; i < 3 * kPerSegment; i += 111) {
+      for (int i = 0; i < 3 * kPerSegment; i += 37) {
         const absl::StatusOr<StoredDocument> found = snapshot.Get(DamageKey(i));
         if (i / kPerSegment == 1) {
           ExpectDamageIn(found.status(), store_on_disk.path(1));
