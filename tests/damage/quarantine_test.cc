@@ -403,7 +403,7 @@ TEST(QuarantineOfLengths, FailsWhatNeedsThemAndNotWrites) {
     SearchOptions partial;
     partial.allow_partial = true;
     ASSERT_OK_AND_ASSIGN(const SearchResult others, store->TakeSnapshot().Search(query, partial));
-    EXPECT_EQ(others.documents_not_searched, uint64_t{kDocuments - 1 - 3 * round});
+    EXPECT_EQ(others.documents_not_searched, static_cast<uint64_t>(kDocuments - 1 - 3 * round));
     ASSERT_OK_AND_ASSIGN(const WriteResult replaced, [&] {
       WriteBatch writes;
       for (int i = 0; i < 3; ++i) writes.Put(Doc(DamageKey(round * 10 + 1 + i), "odd again"));
@@ -450,7 +450,7 @@ TEST(CaseC17, OneFlippedBitInOneSegment) {
   // Queries that do not need the block are exact: these words are in one document of each segment.
   std::set<DocumentId> left_out;
   for (int i = 0; i < kDocuments; ++i) left_out.insert(static_cast<DocumentId>(kDamaged * kDocuments + i + 1));
-  for (const std::string& words : {"word7", "word999 word3", "only0", "only4 word12"}) {
+  for (const std::string words : {"word7", "word999 word3", "only0", "only4 word12"}) {
     ASSERT_OK_AND_ASSIGN(const PreparedQuery query, store->Prepare(words));
     ASSERT_OK_AND_ASSIGN(const SearchResult result, snapshot.Search(query));
     ExpectHits(snapshot, result, oracle.Search(PlainWords(words)));
