@@ -236,6 +236,11 @@ absl::Status CheckpointWriter::AddSegment(const LiveSegment& live) {
 }
 
 absl::Status CheckpointWriter::AddSegments() {
+  // Not even unverified: which documents of a segment that was sealed off are dead may not be known, and the copy's floor
+  // would say that it is.
+  for (const std::shared_ptr<LiveSegment>& live : view_.segments)
+    if (const std::optional<SegmentDamage> damage = live->damage(); damage.has_value())
+      return Annotate(damage->status, "a damaged store is not copied; see Salvage");
   for (const std::shared_ptr<LiveSegment>& live : view_.segments) ASHLAR_RETURN_IF_ERROR(AddSegment(*live));
   return absl::OkStatus();
 }

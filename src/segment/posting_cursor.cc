@@ -6,10 +6,20 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "format/position_block.h"
 #include "src/base/status.h"
 
 namespace ashlar::segment {
+namespace {
+
+// What another build may understand, at the place of `here`.
+absl::Status Newer(const absl::Status& here, std::string_view what) {
+  const ErrorPlace place = PlaceOf(here).value_or(ErrorPlace());
+  return WithPlace(Unimplemented(absl::StrCat(place.file, ": ", ToAbsl(what))), place.file, place.section, place.offset);
+}
+
+}  // namespace
 
 // Postings are decoded into arrays by "raw" index: all postings of the block, or of the short list. A filtered cursor
 // shows those of its member and remembers their raw indexes.
@@ -93,7 +103,7 @@ absl::Status PostingCursor::State::DecodeBlock(uint32_t number) {
   if (!headers.Payload(number, &offset, &bytes)) return Damage(0, "a block's payload ends before it begins");
   if (encoding != format::BlockEncoding::kPacked) {
     if (headers.encodings[number] == 0) return Damage(offset, "block encoding 0");
-    return Unimplemented("a block encoding of a later version");
+    return Newer(Damage(offset, ""), "a block encoding of a later version");
   }
   const uint32_t n = headers.Count(number);
   const uint32_t last = headers.LastDocument(number);
@@ -275,7 +285,8 @@ void PostingCursor::OpenBlocks(const format::TermInfo& info) {
   const std::byte* in = section.data() + info.offset;
   uint64_t bytes = 0;
   const format::Decode decoded = format::ListHeadersBytes(in, &bytes);
-  if (decoded == format::Decode::kUnknown) return Fail(Unimplemented("a list layout of a later version"));
+  if (decoded == format::Decode::kUnknown)
+    return Fail(Newer(section.Damage(info.offset, ""), "a list layout of a later version"));
   if (decoded == format::Decode::kDamage) return Fail(section.Damage(info.offset, "a list's headers are malformed"));
   if (absl::Status status = section.Ensure(info.offset, bytes + format::kPackedSlack); !status.ok()) {
     return Fail(std::move(status));

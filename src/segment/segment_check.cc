@@ -202,7 +202,7 @@ class Checker {
       Add(section->Damage(0, absl::StrCat("lengths add up to ", sum, ", not ", segment_.LengthSum(index))));
     const absl::StatusOr<const IndexReader*> reader = segment_.IndexOf(index);
     if (!reader.ok()) return Add(reader.status());
-    if (*reader == nullptr) return;  // the group's largest field, checked with the group
+    if (*reader == nullptr) return Largest(index);
     const LengthReader& of = *lengths;
     LengthReader of_largest;
     const bool grouped = index == kGroupIndex && segment_.group().size() > 1;
@@ -214,7 +214,7 @@ class Checker {
     Add((*reader)->Check([&of](uint32_t ordinal) { return of[ordinal]; },
                          [&of_largest](uint32_t ordinal) { return of_largest[ordinal]; }));
     Frequencies(index, **reader);
-    Summary(index, **reader);
+    Summary(index, (*reader)->term_count(), (*reader)->posting_count());
   }
 
   // The frequencies of a document add up to its length, in every member of the index.
@@ -289,9 +289,22 @@ class Checker {
     return terms.status().ok() ? std::optional<uint64_t>(count) : std::nullopt;
   }
 
-  void Summary(IndexId index, const IndexReader& reader) {
+  // The group's largest field, whose lists are checked with the group's.
+  void Largest(IndexId field) {
+    const absl::StatusOr<const IndexReader*> group = segment_.IndexOf(kGroupIndex);
+    if (!group.ok() || *group == nullptr) return;
+    uint64_t count = 0, postings = 0;
+    TermIterator terms = (*group)->Terms();
+    while (terms.Next()) {
+      count += terms.info().largest_postings != 0 ? 1 : 0;
+      postings += terms.info().largest_postings;
+    }
+    if (terms.status().ok()) Summary(field, count, postings);
+  }
+
+  void Summary(IndexId index, uint64_t terms, uint64_t postings) {
     for (const format::IndexSummary& s : segment_.meta().indexes)
-      if (s.index == index && (s.terms != reader.term_count() || s.postings != reader.posting_count()))
+      if (s.index == index && (s.terms != terms || s.postings != postings))
         Add(segment_.file()
                 .Find(format::SectionKind::kMeta)
                 ->Damage(0, absl::StrCat("terms and postings of ",

@@ -130,7 +130,7 @@ TEST_F(CheckTest, EachDamagedPageIsNamedAndNothingElse) {
       if (HasFailure()) return;
     }
   }
-  EXPECT_GT(runs, 15u);
+  EXPECT_GT(runs, 10u);
 }
 
 TEST_F(CheckTest, EachMissingFileIsNamed) {
@@ -151,7 +151,8 @@ TEST_F(CheckTest, AStoreThatDoesNotOpenIsCheckedFileByFile) {
   const std::unique_ptr<env::SimDisk> disk = Copy();
   const env::Env env = disk->NewProcess();
   const std::string segment = FileWith(".seg"), deaths = FileWith(".dea");
-  for (const std::string& name : FileNames())
+  // Of the copy: names whose removal was not synced are back.
+  for (const std::string& name : disk->FileNames())
     if (name.find("/catalog-0") != std::string::npos) ASSERT_OK(env.files->Remove(name));
   disk->Crash(env::CrashPolicy::KeepAll());
   ASSERT_OK(disk->FlipBit(segment, 4096 * 8 + 77));

@@ -199,29 +199,35 @@ TEST_F(SegmentCheck, WrongMeta) {
   expect_found("a last id", [](format::SegmentMeta& m) { m.last_id -= 1; });
 }
 
-// Anything else: what Check has nothing to say about has no effect on any answer.
+// Where everything can be told from something else (not the words, values and places themselves), what Check has nothing to
+// say about has no effect on any answer.
 TEST_F(SegmentCheck, WhatIsNotFoundChangesNoAnswer) {
   std::vector<std::string> truth;
   ASSERT_TRUE(AskEverything(*segment_, schema_, documents_, &truth).ok());
-  const uint64_t data_end = segment_->file().footer().data_end;
   int found = 0, harmless = 0;
-  for (int round = 0; round < 150; ++round) {
-    ByteBuffer forged = bytes_;
-    const size_t at = format::kFileHeaderBytes + random_.Below(data_end - format::kFileHeaderBytes);
-    forged[at] ^= static_cast<std::byte>(1 << random_.Below(8));
-    if (IsFound(forged)) {
-      ++found;
+  for (const std::unique_ptr<Section>& section : segment_->file().sections()) {
+    const format::SectionKind kind = section->entry().kind;
+    if (kind != format::SectionKind::kLengths && kind != format::SectionKind::kBlockHeaders &&
+        kind != format::SectionKind::kKeyFilter && kind != format::SectionKind::kMeta)
       continue;
+    for (int round = 0; round < 12 && section->size() > 0; ++round) {
+      ByteBuffer forged = bytes_;
+      const uint64_t at = section->entry().offset + random_.Below(section->size());
+      forged[at] ^= static_cast<std::byte>(1 << random_.Below(8));
+      if (IsFound(forged)) {
+        ++found;
+        continue;
+      }
+      SCOPED_TRACE(testing::Message() << section->label() << ", byte " << at - section->entry().offset);
+      ++harmless;
+      const auto segment = store_.Open(entry_);
+      ASSERT_TRUE(segment.ok()) << segment.status();
+      std::vector<std::string> answers;
+      ASSERT_TRUE(AskEverything(**segment, schema_, documents_, &answers).ok());
+      EXPECT_TRUE(answers == truth);
     }
-    SCOPED_TRACE(testing::Message() << "byte " << at);
-    ++harmless;
-    const auto segment = store_.Open(entry_);
-    ASSERT_TRUE(segment.ok()) << segment.status();
-    std::vector<std::string> answers;
-    ASSERT_TRUE(AskEverything(**segment, schema_, documents_, &answers).ok());
-    EXPECT_EQ(answers, truth);
   }
-  EXPECT_GT(found, 100) << harmless << " were harmless";
+  EXPECT_GT(found, 20) << harmless << " were harmless";
 }
 
 // One damaged page is one finding, whatever lies on it.
