@@ -240,7 +240,7 @@ absl::Status WorkloadRunner::Write(const Operation& operation) {
   }
   if (!result.ok()) {
     if (power_is_cut()) return absl::OkStatus();
-    if (options_.durability == Durability::kOff && operation.write.durability.has_value() && !FailedSync()) {
+    if (options_.durability == Durability::kOff && operation.write.durability.has_value() && !had_failed) {
       // In kOff a raised batch is applied before the flush that makes it durable: when that fails, the batch is shown
       // though it was refused, until the process ends.
       history_.LeaveUnknown();
