@@ -622,11 +622,10 @@ put_if 3
 delete 4
 empty watermark=9
 run_pending
-load put 100..101
-delete 100
-delete 101
 reopen
 end
+load put 100..101
+delete 100
 merge
 )";
 

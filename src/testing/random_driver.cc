@@ -32,8 +32,8 @@ class RandomRun {
  private:
   Workload MakeWorkload();
   Options RandomOptions();
-  Operation RandomOperation();
-  Operation RandomWrite();
+  Operation RandomOperation(const Options& now);
+  Operation RandomWrite(const Options& now);
   BatchPart RandomPart();
   void PlanTrouble(WorkloadRunner* runner);
   absl::Status Work(WorkloadRunner* runner);
@@ -45,7 +45,6 @@ class RandomRun {
   const Workload workload_;
   uint64_t next_new_key_ = 1000;
   uint64_t fields_added_ = 0;
-  Options now_;
   std::string trouble_;
 };
 
@@ -76,7 +75,6 @@ Workload RandomRun::MakeWorkload() {
   }
   workload.schema.fields.back().column = prng_.OneIn(2);
   workload.options = RandomOptions();
-  now_ = workload.options;
   return workload;
 }
 
@@ -102,9 +100,9 @@ BatchPart RandomRun::RandomPart() {
   return part;
 }
 
-Operation RandomRun::RandomWrite() {
+Operation RandomRun::RandomWrite(const Options& now) {
   Operation operation;
-  if (now_.durability == Durability::kOff && prng_.OneIn(4)) {
+  if (now.durability == Durability::kOff && prng_.OneIn(4)) {
     operation.write.keys_are_new = true;
     for (uint64_t count = 1 + prng_.Below(5); count > 0; --count)
       operation.parts.push_back({BatchPart::Kind::kPut, next_new_key_++, prng_.Below(20)});
@@ -118,9 +116,9 @@ Operation RandomRun::RandomWrite() {
   return operation;
 }
 
-Operation RandomRun::RandomOperation() {
+Operation RandomRun::RandomOperation(const Options& now) {
   const uint64_t kind = prng_.Below(100);
-  if (kind < 62) return RandomWrite();
+  if (kind < 62) return RandomWrite(now);
   Operation operation;
   if (kind < 67) {
     operation.kind = Operation::Kind::kSync;
@@ -139,8 +137,7 @@ Operation RandomRun::RandomOperation() {
     operation.name = absl::StrCat("extra", fields_added_++);
   } else {
     operation.kind = prng_.OneIn(2) ? Operation::Kind::kReopen : Operation::Kind::kKill;
-    if (prng_.OneIn(3)) now_ = RandomOptions();
-    operation.options = now_;
+    operation.options = prng_.OneIn(3) ? RandomOptions() : now;
   }
   return operation;
 }
@@ -181,7 +178,7 @@ void RandomRun::PlanTrouble(WorkloadRunner* runner) {
 
 absl::Status RandomRun::Work(WorkloadRunner* runner) {
   for (uint64_t left = 5 + prng_.Below(50); left > 0 && !disk_.power_is_cut() && !run_.Done(); --left) {
-    if (absl::Status status = runner->Step(RandomOperation()); !status.ok())
+    if (absl::Status status = runner->Step(RandomOperation(runner->options())); !status.ok())
       return Annotate(status, absl::StrCat("operation ", runner->operations_done()));
   }
   return runner->CompareNow();
