@@ -282,7 +282,7 @@ absl::Status Engine::Close() {
         // there: going on behind it writes it again, and power loss may take that.
         absl::Status sealed = journal_->Sync();
         const journal::Position durable = journal_->synced();
-        if (sealed.ok()) sealed = journal_->Seal();
+        if (sealed.ok()) sealed = journal_->Seal(next_sequence_);
         if (sealed.ok()) PublishStatus(SiteIsOn(Site::kStatusBeforeSeal) ? durable : journal_->synced());
         if (status.ok()) status = sealed;
       }

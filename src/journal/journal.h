@@ -104,8 +104,10 @@ class Writer {
   // Makes the next file in advance, so that the next rotation writes no zeros. May be skipped; a failure other than a
   // failed sync changes nothing. For quiet moments: costs a write and a sync of a whole file unless a spare is at hand.
   virtual absl::Status Prepare() = 0;
-  // Appends a seal, syncs, closes, and removes the spare file.
-  virtual absl::Status Seal() = 0;
+  // Appends a seal, syncs, closes, and removes the spare file. No sequence from `next_sequence` on was handed out (0: none
+  // behind the last record's): who replays the seal goes on there.
+  virtual absl::Status Seal(Sequence next_sequence) = 0;
+  absl::Status Seal() { return Seal(0); }
   // Files below `number` are not needed any more: removed, or kept aside for recycling.
   virtual absl::Status DropBelow(uint64_t number) = 0;
 

@@ -176,6 +176,7 @@ absl::Status Replayer::Take(const ScannedRecord& scanned, FileScanner& scanner) 
   state_.chain = scanned.header.checksum;
   state_.durable_to = std::max(state_.durable_to, record.durable_to);
   seal_is_last_ = record.type == RecordType::kSeal;
+  if (record.type == RecordType::kSeal) state_.last_sequence = record.first_sequence - 1;
   if (record.type != RecordType::kBatch) return absl::OkStatus();
   Record out;
   out.first_sequence = record.first_sequence;

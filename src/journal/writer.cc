@@ -38,7 +38,8 @@ class FileWriter : public Writer {
   absl::Status Sync() override;
   absl::Status Rotate(const FileContext& context) override;
   absl::Status Prepare() override;
-  absl::Status Seal() override;
+  using Writer::Seal;
+  absl::Status Seal(Sequence next_sequence) override;
   absl::Status DropBelow(uint64_t number) override;
 
   Position end() const override { return {number_, end_}; }
@@ -175,6 +176,7 @@ absl::StatusOr<FileWriter::Tail> FileWriter::FindTail(const ReplayEnd& previous)
     if (!record.has_value()) break;
     tail.from += record->bytes;
     tail.chain = record->header.checksum;
+    if (record->header.record.type == RecordType::kSeal) tail.last_sequence = record->header.record.first_sequence - 1;
     if (record->header.record.type != RecordType::kBatch) continue;
     tail.last_sequence = record->header.record.first_sequence + record->header.record.operation_count - 1;
   }
@@ -333,7 +335,7 @@ absl::Status FileWriter::Sync() {
   return absl::OkStatus();
 }
 
-absl::Status FileWriter::Seal() {
+absl::Status FileWriter::Seal(Sequence next_sequence) {
   // The seal says that everything before it is durable.
   if (SiteIsOn(Site::kJournalSyncBeforeSeal)) ASHLAR_RETURN_IF_ERROR(Sync());
   RemoveQuietly(PathOf(kSpareFileName));  // a closed store keeps no empty file
@@ -341,7 +343,7 @@ absl::Status FileWriter::Seal() {
   if (sealed_) return file_->Close();
   JournalRecord seal;
   seal.type = RecordType::kSeal;
-  seal.first_sequence = last_sequence_ + 1;
+  seal.first_sequence = std::max(last_sequence_ + 1, next_sequence);
   seal.durable_to = synced_;
   seal.chain = chain_;
   ByteBuffer bytes;

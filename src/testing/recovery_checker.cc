@@ -218,7 +218,8 @@ absl::Status RecoveryChecker::CheckWrites(env::SimDisk* disk, const env::Env& en
   if (!written.ok()) return Annotate(written.status(), "a write after the recovery");
   known->sequence = *written;
   if (*written < history_.next_sequence_min() || (!found.empty() && *written <= found.back().first))
-    return Internal(absl::StrCat("sequence ", *written, " was given twice"));
+    return Internal(absl::StrCat("sequence ", *written, " was given twice; the next one is ",
+                                 history_.next_sequence_min(), " or beyond"));
   if (dice.OneIn(2)) ASHLAR_RETURN_IF_ERROR(store->Flush());
   if (dice.OneIn(8)) ASHLAR_RETURN_IF_ERROR(store->Merge());
   DocumentList expected = found;

@@ -128,5 +128,37 @@ TEST(FailedStartTest, SyncAndCloseSecureWhatWasReplayed) {
   }
 }
 
+// A session that recovers, writes nothing and closes must not make others forget what the lost batches were numbered.
+TEST(FailedStartTest, ACloseWithoutWritesKeepsTheJumpInNumbering) {
+  for (const int writes_behind : {0, 1}) {
+    SimDisk disk(1);
+    ASSERT_OK_AND_ASSIGN(auto store, OpenAgain(&disk, Durability::kOs));
+    ASSERT_OK(store->Put(Doc(1)));
+    ASSERT_OK(store->Close());
+    ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk, Durability::kOs));
+    Sequence last = 0;
+    for (uint64_t key = 2; key < 9; ++key) {
+      ASSERT_OK_AND_ASSIGN(last, store->Put(Doc(key)));
+    }
+    disk.Crash(CrashPolicy::DropAll());
+    ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk, Durability::kOs));
+    ASSERT_EQ(store->TakeSnapshot().document_count(), 2u) << "the first batch of a session is synced, the others are lost";
+    ASSERT_OK(store->Close());
+    ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk, Durability::kOs));
+    for (int i = 0; i < writes_behind; ++i) {
+      ASSERT_OK_AND_ASSIGN(const Sequence next, store->Put(Doc(10)));
+      EXPECT_GT(next, last);
+      last = next;
+    }
+    disk.Crash(CrashPolicy::DropAll());
+    ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk, Durability::kSync));
+    ASSERT_OK_AND_ASSIGN(const Sequence written, store->Put(Doc(11)));
+    EXPECT_GT(written, last);
+    ASSERT_OK(store->Close());
+    ASSERT_OK_AND_ASSIGN(store, OpenAgain(&disk, Durability::kSync));
+    EXPECT_EQ(store->TakeSnapshot().document_count(), 3u + static_cast<uint64_t>(writes_behind));
+  }
+}
+
 }  // namespace
 }  // namespace ashlar::testing
