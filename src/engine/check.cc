@@ -219,7 +219,9 @@ absl::StatusOr<std::vector<Finding>> Engine::Check(bool segments, const CheckPro
   for (const std::shared_ptr<LiveSegment>& live : snapshot->view().segments) all += live->entry().file_bytes;
   for (const std::shared_ptr<LiveSegment>& live : snapshot->view().segments) {
     if (!segments) break;
-    const std::vector<absl::Status> of_segment = live->segment().Check();
+    std::vector<absl::Status> of_segment = live->segment().Check();
+    if (absl::Status lost = live->CheckIntact(); of_segment.empty() && !lost.ok()) of_segment.push_back(std::move(lost));
+    for (const absl::Status& finding : of_segment) live->Note(finding);
     findings.insert(findings.end(), of_segment.begin(), of_segment.end());
     if (of_segment.empty()) {
       if (absl::Status status = CheckDocuments(live->segment()); !status.ok()) findings.push_back(std::move(status));

@@ -152,6 +152,16 @@ TEST_F(Quarantine, ADamagedListLeavesItsSegmentOut) {
   }
 }
 
+TEST_F(Quarantine, ACheckQuarantinesWhatItFinds) {
+  Damage(1, SectionKind::kPostings);
+  Reopen();
+  EXPECT_EQ(store_->GetStats().state, StoreState::kHealthy);
+  ASSERT_OK_AND_ASSIGN(const std::vector<Finding> findings, store_->Check());
+  ASSERT_FALSE(findings.empty());
+  for (const Finding& finding : findings) EXPECT_EQ(finding.file, paths_[1]) << finding.message;
+  EXPECT_EQ(store_->GetStats().state, StoreState::kDamaged);
+}
+
 TEST_F(Quarantine, DamageInTwoSegmentsAndInOneThatReplaces) {
   Damage(0, SectionKind::kPostings);
   Damage(2, SectionKind::kPostings);
