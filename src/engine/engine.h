@@ -135,6 +135,7 @@ class Engine {
   // --- open.cc, recovery.cc ---
   absl::Status CheckFileSystem() const;
   absl::Status OpenFiles(const Schema* schema) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status CheckNothingIsLost() const;
   absl::Status CreateStore(const Schema& schema) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // Everything that `committed_` names, then the journal; shows it.
   absl::Status LoadStore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);

@@ -113,7 +113,20 @@ absl::Status Engine::OpenFiles(const Schema* schema) {
   return FinishOpening();
 }
 
+// The catalog is committed before any of these is made, so with them there it is lost, and a new one would make the next
+// opening take them for orphans.
+absl::Status Engine::CheckNothingIsLost() const {
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, env_.files->List(directory_));
+  for (const env::FileSystem::DirectoryEntry& entry : entries)
+    if (segment::NumberOf(entry.name) != 0 || DeathsNumberOf(entry.name) != 0 || journal::NumberOf(entry.name).has_value())
+      return DataLoss(directory_, "catalog", 0,
+                      absl::StrCat("the catalog is missing, but ", entry.name,
+                                   " is there; `ashlar salvage` takes out what is readable"));
+  return absl::OkStatus();
+}
+
 absl::Status Engine::CreateStore(const Schema& schema) {
+  ASHLAR_RETURN_IF_ERROR(CheckNothingIsLost());
   // The directory's own name may not be durable, whoever made it: an attempt to make the store that failed here, too.
   if (SiteIsOn(Site::kOpenParentSync)) {
     const absl::Status synced = env_.files->SyncDirectory(ParentOf(directory_));

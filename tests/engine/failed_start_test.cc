@@ -160,5 +160,25 @@ TEST(FailedStartTest, ACloseWithoutWritesKeepsTheJumpInNumbering) {
   }
 }
 
+// create_if_missing makes no store over the files of one that lost its catalog.
+TEST(FailedStartTest, ALostCatalogIsNotMadeAnew) {
+  SimDisk disk(1);
+  ASSERT_OK_AND_ASSIGN(auto store, OpenAgain(&disk));
+  ASSERT_OK(store->Put(Doc(1)));
+  ASSERT_OK(store->Flush());
+  ASSERT_OK(store->Close());
+  const env::Env env = disk.NewProcess();
+  size_t kept = 0;
+  for (const std::string& name : disk.FileNames()) {
+    if (name.find("catalog-") != std::string::npos) {
+      ASSERT_OK(env.files->Remove("/" + name));
+    } else {
+      ++kept;
+    }
+  }
+  EXPECT_CODE(OpenAgain(&disk), kDataLoss);
+  EXPECT_EQ(disk.FileNames().size(), kept) << "nothing was made and nothing removed";
+}
+
 }  // namespace
 }  // namespace ashlar::testing
