@@ -48,6 +48,10 @@ enum class Site : uint8_t {
   kMergeAfterFlush,
   kFileCatalogSync,
   kFileCatalogDirectorySync,
+  // Copies.
+  kCheckpointParentSync,
+  kCheckpointLeftoversSync,
+  kCheckpointDirectorySync,
   // Opening.
   kOpenParentSync,
   kOpenRemovesOrphans,
@@ -84,6 +88,8 @@ enum class Site : uint8_t {
   // catalog.*: src/catalog, LMDB.
   kCatalogFileSync,
   kCatalogDirectorySync,
+  kCatalogMetaSync,
+  kCatalogMetaRewrite,
   kCatalogWalk,
   kCatalogMetasInTurn,
   kCatalogPagesAccounted,

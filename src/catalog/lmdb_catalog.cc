@@ -27,6 +27,7 @@ constexpr uint64_t kGenerationsKept = 2;
 constexpr int kAttemptsMax = 100;  // commits that may pass by while one value is read
 constexpr size_t kLockFileBytes = 8192;  // room for LMDB's 126 readers
 // In a meta page; see lmdb_walker.cc.
+constexpr size_t kMetaSectorBytes = 512;  // what a disk writes whole
 constexpr uint64_t kMetaPageBytesOffset = 16 + 24, kMetaTransactionOffset = 16 + 128;
 
 using Key = std::array<std::byte, 8>;
@@ -180,6 +181,24 @@ absl::StatusOr<std::vector<absl::Status>> LmdbCatalog::Check() {
   return findings;
 }
 
+// ---- Securing.
+
+// The newest meta page may be in the page cache only, after a commit whose last sync failed or never came. Whoever opens for
+// writing removes files that the state it reads does not name, so that state is made the disk's first. The pages that a meta
+// leads to were synced before it was written. A plain sync is not enough: pages whose sync has failed count as clean.
+absl::Status RewriteMetas(env::FileSystem& files, const std::string& path) {
+  ByteBuffer bytes(kMetaSectorBytes);
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> reader, files.OpenForRead(path));
+  ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*reader, path, "lmdb meta", 0, bytes));
+  const uint64_t page_bytes = LoadU32(bytes.data() + kMetaPageBytesOffset);
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> writer, files.OpenForWrite(path));
+  ASHLAR_RETURN_IF_ERROR(writer->WriteAt(0, bytes));
+  ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*reader, path, "lmdb meta", page_bytes, bytes));
+  ASHLAR_RETURN_IF_ERROR(writer->WriteAt(page_bytes, bytes));
+  ASHLAR_RETURN_IF_ERROR(writer->Sync());
+  return writer->Close();
+}
+
 // ---- Replacing.
 
 // Gives both metas of a new, empty file higher transactions, in turn as LMDB has them. The walker's rules then hold once
@@ -262,6 +281,8 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenLmdbCatalog(env::Env env, const std
   }
   if (SiteIsOn(Site::kCatalogWalk)) ASHLAR_RETURN_IF_ERROR(WalkFile(*env.files, path).status());
   const bool writable = access != Access::kRead;
+  if (exists && writable && SiteIsOn(Site::kCatalogMetaRewrite))
+    ASHLAR_RETURN_IF_ERROR(RewriteMetas(*env.files, path));
   std::unique_ptr<LmdbEnvironment::Share> share;
   if (writable || MayLock(*env.files, directory)) {
     ASHLAR_ASSIGN_OR_RETURN(share, LmdbEnvironment::Acquire(env.files->NativePath(path), writable));

@@ -6,7 +6,9 @@
 #include <lmdb.h>
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <shared_mutex>
@@ -60,7 +62,15 @@ class LmdbEnvironment {
   absl::Status Reopen(bool writable);
   absl::Status Begin(bool write, MDB_txn** txn);
   absl::Status Grow(size_t bytes_min);
-  absl::Status CommitFailed(int code);
+  // The sector of the meta page that a commit is going to overwrite.
+  struct MetaImage {
+    off_t offset = 0;
+    std::array<std::byte, 512> bytes;
+  };
+  int ReadMetaToOverwrite(MDB_txn* txn, MetaImage* image) const;  // an error code of LMDB
+  void UndoMeta(const MetaImage& image) const;
+  absl::Status SyncMeta();
+  absl::Status CommitFailed(int code, const MetaImage& overwritten);
 
   const std::string path_;
   pid_t pid_ = 0;

@@ -15,7 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "format/deaths.h"
 #include "format/frame.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
+#include "src/engine/deaths_file.h"
 #include "src/engine/engine.h"
 #include "src/engine/file_names.h"
 #include "src/engine/overlay_segment.h"
@@ -124,14 +126,16 @@ absl::Status CheckpointWriter::CheckPlace() const {
 
 absl::Status CheckpointWriter::TakeTarget() {
   ASHLAR_RETURN_IF_ERROR(CheckPlace());
-  absl::Status status = env_.files->CreateDirectory(target_);
-  if (absl::IsAlreadyExists(status)) {
-    if (!options_.incremental) return status;
-    return TakeExisting();
+  const absl::Status created = env_.files->CreateDirectory(target_);
+  if (!created.ok() && !(options_.incremental && absl::IsAlreadyExists(created))) return created;
+  made_directory_ = made_lock_ = created.ok();
+  // One that is there may have been made by an attempt that failed, so its name may not be durable either.
+  if (SiteIsOn(Site::kCheckpointParentSync)) {
+    const absl::Status synced = env_.files->SyncDirectory(ParentOf(target_));
+    // Who may not even look at the parent can't have made the directory.
+    if (!synced.ok() && (made_directory_ || !absl::IsPermissionDenied(synced))) return synced;
   }
-  ASHLAR_RETURN_IF_ERROR(status);
-  made_directory_ = made_lock_ = true;
-  ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(ParentOf(target_)));
+  if (!made_directory_) return TakeExisting();
   ASHLAR_ASSIGN_OR_RETURN(lock_, env_.files->Lock(Target(kLockFileName)));
   return absl::OkStatus();
 }
@@ -202,7 +206,7 @@ absl::Status CheckpointWriter::RemoveLeftovers() {
     removed = true;
   }
   // A name that may come back after a crash must not be given to another file before.
-  return removed ? env_.files->SyncDirectory(target_) : absl::OkStatus();
+  return removed && SiteIsOn(Site::kCheckpointLeftoversSync) ? env_.files->SyncDirectory(target_) : absl::OkStatus();
 }
 
 absl::Status CheckpointWriter::AddSegment(const LiveSegment& live) {
@@ -279,12 +283,9 @@ absl::Status CheckpointWriter::AddDeaths() {
   value_.deaths_file_id = deaths.file_id;
   const std::string name = DeathsFileName(value_.deaths_number);
   made_.push_back(name);
-  const ByteBuffer bytes = format::EncodeDeaths(deaths);
-  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, env_.files->CreateFile(Target(name)));
-  ASHLAR_RETURN_IF_ERROR(file->Append(bytes));
-  ASHLAR_RETURN_IF_ERROR(file->Sync());
-  report_.bytes_written += bytes.size();
-  return file->Close();
+  ASHLAR_ASSIGN_OR_RETURN(const uint64_t bytes, WriteDeathsFile(env_, Target(name), deaths));
+  report_.bytes_written += bytes;
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointWriter::Build() {
@@ -309,7 +310,7 @@ absl::Status CheckpointWriter::Build() {
   ASHLAR_RETURN_IF_ERROR(AddDeaths());
   value_.journal_number = value_.next_file_number;
   value_.durable_journal_offset = value_.generation;  // C-6
-  ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(target_));
+  if (SiteIsOn(Site::kCheckpointDirectorySync)) ASHLAR_RETURN_IF_ERROR(env_.files->SyncDirectory(target_));
   return VerifySegments();
 }
 

@@ -31,6 +31,7 @@
 #include "ashlar/query.h"
 #include "ashlar/schema.h"
 #include "format/catalog_value.h"
+#include "format/frame.h"
 #include "format/journal_record.h"
 #include "src/base/mutex.h"
 #include "src/catalog/catalog.h"
@@ -153,6 +154,8 @@ class Engine {
   // What the status page says; nullopt if there is none, or none of this store.
   std::optional<journal::Status> LoadStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status ReplayRecord(const journal::Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status CheckOrphanGeneration(format::FileKind kind, uint64_t number, const std::string& path) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status RemoveOrphans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::StatusOr<LengthSums> SumLiveLengths(const View& view, uint64_t* live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);

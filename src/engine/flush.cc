@@ -8,6 +8,7 @@
 #include "format/deaths.h"
 #include "src/base/site.h"
 #include "src/base/status.h"
+#include "src/engine/deaths_file.h"
 #include "src/engine/engine.h"
 #include "src/engine/file_names.h"
 #include "src/engine/overlay_segment.h"
@@ -76,10 +77,7 @@ absl::Status Engine::CommitCatalog(format::CatalogValue* value,
       deaths.generation = value->generation;
       value->deaths_file_id = deaths.file_id;
       const std::string path = Path(DeathsFileName(value->deaths_number));
-      ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, env_.files->CreateFile(path));
-      absl::Status status = file->Append(format::EncodeDeaths(deaths));
-      if (status.ok() && SiteIsOn(Site::kDeathsSync)) status = file->Sync();
-      if (status.ok()) status = file->Close();
+      absl::Status status = WriteDeathsFile(env_, path, deaths).status();
       if (status.ok() && SiteIsOn(Site::kDeathsDirectorySync)) status = env_.files->SyncDirectory(directory_);
       if (!status.ok()) {
         env_.files->Remove(path).IgnoreError();  // else an orphan, removed when the store is opened next

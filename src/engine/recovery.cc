@@ -67,8 +67,11 @@ absl::Status Engine::LoadDeaths(const format::CatalogValue& value,
   std::string path;
   if (value.deaths_number != 0) {
     path = Path(DeathsFileName(value.deaths_number));
-    ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, env::ReadFile(*env_.files, path));
-    ASHLAR_ASSIGN_OR_RETURN(deaths, format::DecodeDeaths(bytes, path));
+    const absl::StatusOr<ByteBuffer> bytes = env::ReadFile(*env_.files, path);
+    if (absl::IsNotFound(bytes.status()))
+      return DataLoss(path, "", 0, "the deaths file that the catalog names is missing");
+    if (!bytes.ok()) return bytes.status();
+    ASHLAR_ASSIGN_OR_RETURN(deaths, format::DecodeDeaths(*bytes, path));
     if (SiteIsOn(Site::kCheckDeathsIdentity) &&
         (deaths.file_id != value.deaths_file_id || deaths.store_id != value.store_id))
       return DataLoss(path, "header", 24, "not the deaths file that the catalog names");
@@ -244,6 +247,27 @@ absl::Status Engine::ReplayRecord(const journal::Record& record) {
   return absl::OkStatus();
 }
 
+// A file that no catalog of this generation can have left behind shows that the catalog went back: then nothing is removed.
+absl::Status Engine::CheckOrphanGeneration(format::FileKind kind, uint64_t number, const std::string& path) const {
+  // A checkpoint that was being renewed when the power went has some of the newer files.
+  if (format::IsCheckpoint(committed_)) return absl::OkStatus();
+  std::optional<uint64_t> generation;  // that the catalog had when the file was made
+  if (kind == format::FileKind::kSegment) {
+    const absl::StatusOr<uint64_t> built_on =
+        segment::PeekGeneration(env_, directory_, number, committed_.store_id);
+    if (built_on.ok()) generation = *built_on;
+  } else if (kind == format::FileKind::kDeaths) {
+    const absl::StatusOr<ByteBuffer> bytes = env::ReadFile(*env_.files, path);
+    const absl::StatusOr<format::DeathsFile> deaths =
+        bytes.ok() ? format::DecodeDeaths(*bytes, path) : bytes.status();
+    if (deaths.ok() && deaths->store_id == committed_.store_id) generation = deaths->generation - 1;
+  }
+  if (!generation.has_value() || *generation <= committed_.generation) return absl::OkStatus();
+  return DataLoss(path, kind == format::FileKind::kSegment ? "footer" : "deaths", 0,
+                  absl::StrCat("built on generation ", *generation, ", but the catalog is at ", committed_.generation,
+                               "; nothing was removed"));
+}
+
 absl::Status Engine::RemoveOrphans() {
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, env_.files->List(directory_));
   std::vector<std::string> orphans;
@@ -278,17 +302,7 @@ absl::Status Engine::RemoveOrphans() {
     if (size >= sizeof header && file->ReadAt(0, header).ok())
       ours |= format::DecodeFileHeader(header, kind, path, committed_.store_id).ok();
     if (!ours) continue;
-    if (kind == format::FileKind::kSegment) {
-      const absl::StatusOr<uint64_t> generation =
-          segment::PeekGeneration(env_, directory_, number, committed_.store_id);
-      // A checkpoint that was being renewed when the power went has some of the newer segments.
-      const bool went_back =
-          generation.ok() && *generation > committed_.generation && !format::IsCheckpoint(committed_);
-      if (SiteIsOn(Site::kOpenOrphanGeneration) && went_back)
-        return DataLoss(path, "footer", 0,
-                        absl::StrCat("built on generation ", *generation, ", but the catalog is at ",
-                                     committed_.generation, "; nothing was removed"));
-    }
+    if (SiteIsOn(Site::kOpenOrphanGeneration)) ASHLAR_RETURN_IF_ERROR(CheckOrphanGeneration(kind, number, path));
     orphans.push_back(entry.name);
   }
   next_file_number_ = std::max(next_file_number_, last_number + 1);

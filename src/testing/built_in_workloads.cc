@@ -409,6 +409,48 @@ delete 0
 kill durability=os
 put 6
 
+# --- copies
+
+workload checkpoints_sync durability=sync
+put 0..1
+checkpoint
+flush
+put 1..2
+delete 0
+checkpoint
+flush
+checkpoint
+put 3
+
+workload checkpoints_os durability=os
+put 0..2
+flush
+put 1
+flush
+checkpoint
+delete 2
+put 4
+checkpoint
+merge
+checkpoint
+put 5
+sync
+checkpoint
+
+workload checkpoints_and_kills_sync durability=sync
+put 0 watermark=3
+flush
+checkpoint
+add_field later
+put 1
+kill
+checkpoint
+put 2
+flush
+merge
+reopen
+checkpoint
+
 workload array_mode_sync durability=sync mode=array
 put 0..2
 flush

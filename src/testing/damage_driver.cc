@@ -1,10 +1,17 @@
-// The damage driver: bits flipped and files cut in small stores, at rest. What is then read is right or a typed error, and
-// nothing that the store writes afterwards makes damage look whole.
+// The damage driver: small stores with one file damaged at rest. A bit is flipped, the end is cut off, two sectors are
+// exchanged as misdirected writes leave them, or the file is gone, or one of another store, of the same store's other life, an older
+// version of itself, or another file of its kind. What is then read is right or a typed error, and nothing that the store
+// writes afterwards makes damage look whole.
 #include <algorithm>
+#include <array>
+#include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "src/base/checksum.h"
 #include "src/base/prng.h"
 #include "src/base/status.h"
 #include "src/env/sim_env.h"
@@ -19,13 +26,14 @@ namespace {
 using env::CrashPolicy;
 
 constexpr uint64_t kDamagesPerTask = 512;
+constexpr uint64_t kSectorPairs = 2048;  // a store
 constexpr uint64_t kProbeKey = 1'000'000;
 // Of the built-in workloads, those whose stores together hold every kind of file and section.
 constexpr std::string_view kDamaged[] = {"deletes_after_flush_sync", "fields_sync", "keyless_os", "merges_os",
                                          "watermarks_sync"};
 
 bool IsTyped(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status);
+  return absl::IsDataLoss(status) || absl::IsFailedPrecondition(status);
 }
 
 // A store at rest, and what it must hold.
@@ -35,16 +43,109 @@ struct Specimen {
   std::unique_ptr<History> history;
   Workload workload;
   size_t least = 0;  // a shorter prefix would be a loss
+  struct Replacement {
+    std::string file;
+    std::string what;  // where the bytes are from
+    ByteBuffer bytes;
+  };
+  std::vector<Replacement> replacements;
 };
 
 struct Damage {
+  enum class Kind : uint8_t { kBit, kCut, kSectors, kMissing, kReplaced };
+  Kind kind = Kind::kBit;
   std::string file;
-  uint64_t at = 0;  // a bit, or the size that is left
-  bool cut = false;
+  uint64_t at = 0;  // a bit, the size that is left, a sector, or which of the specimen's replacements
+  std::string other_file;  // kSectors
+  uint64_t other_sector = 0;
 };
 
 std::string DamageText(const Specimen& specimen, const Damage& damage) {
-  return absl::StrCat(specimen.name, ", ", damage.file, damage.cut ? " cut to " : " bit ", damage.at);
+  const std::string start = absl::StrCat(specimen.name, ", ", damage.file);
+  switch (damage.kind) {
+    case Damage::Kind::kBit:
+      return absl::StrCat(start, " bit ", damage.at);
+    case Damage::Kind::kCut:
+      return absl::StrCat(start, " cut to ", damage.at);
+    case Damage::Kind::kSectors:
+      return absl::StrCat(start, " sector ", damage.at, " exchanged with sector ", damage.other_sector, " of ",
+                          damage.other_file);
+    case Damage::Kind::kMissing:
+      return absl::StrCat(start, " removed");
+    case Damage::Kind::kReplaced:
+      return absl::StrCat(start, " replaced by ", specimen.replacements[damage.at].what);
+  }
+  return start;
+}
+
+using Files = std::map<std::string, ByteBuffer>;
+
+Files FilesOf(const env::SimDisk& disk) {
+  Files files;
+  for (const std::string& name : disk.FileNames())
+    if (absl::StatusOr<ByteBuffer> bytes = disk.DurableContents(name); bytes.ok()) files[name] = *std::move(bytes);
+  return files;
+}
+
+// The letters of a file's name: segment, deaths, journal ...
+std::string KindOf(const std::string& file) {
+  std::string kind;
+  for (const char c : file)
+    if (c < '0' || c > '9') kind += c;
+  return kind;
+}
+
+// Another store in which the same was done.
+absl::StatusOr<Files> TwinFiles(const Workload& workload, uint64_t seed) {
+  env::SimDisk disk(seed);
+  History history(workload.schema);
+  WorkloadRunner runner(&disk, &workload, &history);
+  ASHLAR_RETURN_IF_ERROR(runner.Run());
+  runner.Die();
+  return FilesOf(*disk.CrashedCopy(CrashPolicy::KeepAll()));
+}
+
+// The same store, in which something else was done from some moment on.
+absl::StatusOr<Files> OtherLifeFiles(const env::SimDisk& then, const Workload& workload) {
+  const std::unique_ptr<env::SimDisk> disk = then.CrashedCopy(CrashPolicy::KeepAll());
+  const env::Env env = disk->NewProcess();
+  std::array<std::byte, 8> spent{};
+  env.entropy->Fill(spent);  // or new files would get the ids that they got in the other life
+  Options options = workload.options;
+  options.create_if_missing = false;
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenOn(env, kLabDirectory, options, nullptr));
+  for (uint64_t round = 0; round < 3; ++round) {
+    for (uint64_t key = 0; key < 3; ++key)
+      ASHLAR_RETURN_IF_ERROR(store->Put(WorkloadDocument(store->schema(), round + key, 50 + round, 3)).status());
+    ASHLAR_RETURN_IF_ERROR(store->Flush());
+  }
+  ASHLAR_RETURN_IF_ERROR(store->Close());
+  return FilesOf(*disk);
+}
+
+// Journal files of another life are left out: they are what that life acknowledged, and nothing but the operator can know that
+// it is not this one's.
+absl::Status AddReplacements(uint64_t seed, const std::vector<Files>& versions, const env::SimDisk& middle,
+                             Specimen* specimen) {
+  const Files now = FilesOf(*specimen->disk);
+  const auto add = [&now, specimen](const std::string& file, std::string what, const ByteBuffer& bytes) {
+    if (now.at(file) != bytes) specimen->replacements.push_back({file, std::move(what), bytes});
+  };
+  ASHLAR_ASSIGN_OR_RETURN(const Files twin, TwinFiles(specimen->workload, seed + 1));
+  ASHLAR_ASSIGN_OR_RETURN(const Files other_life, OtherLifeFiles(middle, specimen->workload));
+  for (const auto& [file, bytes] : now) {
+    if (const auto found = twin.find(file); found != twin.end()) add(file, "another store's", found->second);
+    const bool is_journal = absl::StrContains(file, "journal");
+    if (const auto found = other_life.find(file); found != other_life.end() && !is_journal)
+      add(file, "that of another life", found->second);
+    for (const auto& [other, others_bytes] : now)
+      if (other != file && KindOf(other) == KindOf(file)) add(file, other, others_bytes);
+    std::set<uint64_t> seen;
+    for (size_t i = 0; i < versions.size(); ++i)
+      if (const auto found = versions[i].find(file); found != versions[i].end() && seen.insert(Checksum(found->second, 0)).second)
+        add(file, absl::StrCat("its version after operation ", i), found->second);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const Specimen>> MakeSpecimen(const Workload& workload, uint64_t seed, bool closed) {
@@ -54,7 +155,13 @@ absl::StatusOr<std::shared_ptr<const Specimen>> MakeSpecimen(const Workload& wor
   specimen->history = std::make_unique<History>(workload.schema);
   env::SimDisk disk(seed);
   WorkloadRunner runner(&disk, &specimen->workload, specimen->history.get());
-  ASHLAR_RETURN_IF_ERROR(runner.Run());
+  std::vector<Files> versions;
+  std::unique_ptr<env::SimDisk> middle;
+  for (const Operation& operation : specimen->workload.operations) {
+    ASHLAR_RETURN_IF_ERROR(runner.Step(operation));
+    versions.push_back(FilesOf(*disk.CrashedCopy(CrashPolicy::KeepAll())));
+    if (versions.size() == specimen->workload.operations.size() / 2) middle = disk.CrashedCopy(CrashPolicy::KeepAll());
+  }
   if (closed) {
     Operation reopen;
     reopen.kind = Operation::Kind::kReopen;  // closes, and opening changes nothing
@@ -66,6 +173,7 @@ absl::StatusOr<std::shared_ptr<const Specimen>> MakeSpecimen(const Workload& wor
   // Once for all threads, which only read afterwards.
   for (size_t i = specimen->least; i < specimen->history->state_count(); ++i)
     for (size_t query = 0; query < LabQueries().size(); ++query) specimen->history->state(i)->Expected(query);
+  if (middle != nullptr) ASHLAR_RETURN_IF_ERROR(AddReplacements(seed, versions, *middle, specimen.get()));
   return std::shared_ptr<const Specimen>(std::move(specimen));
 }
 
@@ -179,11 +287,29 @@ absl::Status Examination::Run() {
   return status;
 }
 
+absl::Status DoDamage(const Specimen& specimen, const Damage& damage, env::SimDisk* disk) {
+  switch (damage.kind) {
+    case Damage::Kind::kBit:
+      return disk->FlipBit(damage.file, damage.at);
+    case Damage::Kind::kCut:
+      return disk->TruncateFile(damage.file, damage.at);
+    case Damage::Kind::kSectors:
+      return disk->ExchangeSectors(damage.file, damage.at, damage.other_file, damage.other_sector);
+    case Damage::Kind::kMissing: {
+      const env::Env env = disk->NewProcess();
+      const absl::Status removed = env.files->Remove(damage.file);
+      disk->KillProcess(env);
+      return removed;
+    }
+    case Damage::Kind::kReplaced:
+      return disk->PutFile(damage.file, specimen.replacements[damage.at].bytes);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Examine(LabRun* run, const Specimen& specimen, const Damage& damage) {
   const std::unique_ptr<env::SimDisk> copy = specimen.disk->CrashedCopy(CrashPolicy::KeepAll());
-  const absl::Status done =
-      damage.cut ? copy->TruncateFile(damage.file, damage.at) : copy->FlipBit(damage.file, damage.at);
-  if (!done.ok()) return done;
+  ASHLAR_RETURN_IF_ERROR(DoDamage(specimen, damage, copy.get()));
   ++run->counters().damages;
   run->states().Insert(copy->DurableHash());
   Examination examination(specimen, copy.get(), damage.at);
@@ -196,21 +322,48 @@ void AddTasks(LabRun* run, const std::shared_ptr<const Specimen>& specimen, cons
               std::vector<Task>* tasks) {
   const uint64_t share = std::max<uint32_t>(1, run->options().damage_share);
   const uint64_t lab_seed = run->options().seed;
-  const auto add = [&](uint64_t end, bool cut) {
+  const auto add = [&](uint64_t end, Damage::Kind kind) {
     for (uint64_t first = 0; first < end; first += kDamagesPerTask * share) {
       tasks->push_back([=] {
-        Prng prng(lab_seed ^ (first * 31) ^ cut);
+        Prng prng(lab_seed ^ (first * 31) ^ (kind == Damage::Kind::kCut));
         for (uint64_t i = 0; i < kDamagesPerTask && !run->Done(); ++i) {
           const uint64_t at = first + i * share + (share == 1 ? 0 : prng.Below(share));
           if (at >= end) continue;
-          const absl::Status status = Examine(run, *specimen, {file, at, cut});
+          const absl::Status status = Examine(run, *specimen, {kind, file, at, {}, 0});
           if (!status.ok()) run->AddFinding(Driver::kDamage, specimen->workload.name, lab_seed, status);
         }
       });
     }
   };
-  add(bytes * 8, false);
-  add(bytes, true);
+  add(bytes * 8, Damage::Kind::kBit);
+  add(bytes, Damage::Kind::kCut);
+}
+
+// One task each: all replacements of files, and exchanges of random sectors.
+void AddTasks(LabRun* run, const std::shared_ptr<const Specimen>& specimen, std::vector<Task>* tasks) {
+  const uint64_t lab_seed = run->options().seed;
+  const auto examine = [=](const Damage& damage) {
+    const absl::Status status = Examine(run, *specimen, damage);
+    if (!status.ok()) run->AddFinding(Driver::kDamage, specimen->workload.name, lab_seed, status);
+  };
+  tasks->push_back([=] {
+    for (const std::string& file : specimen->disk->FileNames())
+      if (!run->Done()) examine({Damage::Kind::kMissing, file, 0, {}, 0});
+    for (size_t i = 0; i < specimen->replacements.size() && !run->Done(); ++i)
+      examine({Damage::Kind::kReplaced, specimen->replacements[i].file, i, {}, 0});
+  });
+  tasks->push_back([=] {
+    std::vector<std::pair<std::string, uint64_t>> sectors;
+    for (const auto& [file, bytes] : FilesOf(*specimen->disk))
+      for (uint64_t i = 0; (i + 1) * env::kSimSectorBytes <= bytes.size(); ++i) sectors.emplace_back(file, i);
+    if (sectors.size() < 2) return;
+    Prng prng(lab_seed);
+    for (uint64_t n = 0; n < kSectorPairs / std::max<uint32_t>(1, run->options().damage_share) && !run->Done(); ++n) {
+      const auto& [file, sector] = sectors[prng.Below(sectors.size())];
+      const auto& [other, other_sector] = sectors[prng.Below(sectors.size())];
+      examine({Damage::Kind::kSectors, file, sector, other, other_sector});
+    }
+  });
 }
 
 }  // namespace
@@ -227,6 +380,7 @@ void RunDamage(LabRun* run, const std::vector<Workload>& workloads) {
         run->AddFinding(Driver::kDamage, workload.name, lab_seed, specimen.status());
         continue;
       }
+      AddTasks(run, *specimen, &tasks);
       for (const std::string& file : (*specimen)->disk->FileNames()) {
         const absl::StatusOr<ByteBuffer> bytes = (*specimen)->disk->DurableContents(file);
         if (bytes.ok()) AddTasks(run, *specimen, file, bytes->size(), &tasks);

@@ -3,6 +3,7 @@
 #ifndef ASHLAR_SRC_TESTING_HISTORY_H_
 #define ASHLAR_SRC_TESTING_HISTORY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -83,6 +84,23 @@ class History {
   size_t least_after_power_loss() const { return durable_; }
   size_t least_after_kill() const { return journaled_ ? acknowledged_ : durable_; }
 
+  // The store was closed, so that even after power loss the next sequence follows the last one; until it is opened again.
+  void SetSealed(bool sealed) { sealed_ = sealed; }
+  // Where the next batch must be given a sequence that is known: that one.
+  std::optional<Sequence> next_sequence_exactly() const {
+    if (!sealed_ || !exact_ || in_flight()) return std::nullopt;
+    return std::max(oracle().next_sequence(), next_sequence_min_);
+  }
+
+  // Checkpoints of acknowledged states. Until one is acknowledged the one before may still be in place.
+  void BeginCopy() { copies_.push_back(states_[acknowledged_]); }
+  void AcknowledgeCopy() {
+    copies_ = {copies_.back()};
+    copy_is_promised_ = true;
+  }
+  const std::vector<LabStatePtr>& copies() const { return copies_; }
+  bool copy_is_promised() const { return copy_is_promised_; }
+
   // The state in [least, last] that `found` is, or null. Several may be alike; the newest is given. Where ids were not
   // certain, the state given has the right ones.
   LabStatePtr Match(const DocumentList& found, const Schema& schema, std::optional<uint64_t> watermark, size_t least,
@@ -94,10 +112,13 @@ class History {
   void Push(std::shared_ptr<const Oracle> oracle, std::optional<uint64_t> watermark, bool uncertain, Sequence first);
 
   std::vector<LabStatePtr> states_;
+  std::vector<LabStatePtr> copies_;
+  bool copy_is_promised_ = false;
   size_t acknowledged_ = 0;
   size_t durable_ = 0;
   bool created_ = false;
   bool journaled_ = true;
+  bool sealed_ = false;
   bool exact_ = true;  // the next sequence is that of the oracle
   Sequence next_sequence_min_ = 1;
   WriteBatch begun_;

@@ -86,6 +86,26 @@ absl::StatusOr<MutationResult> RunOne(const CrashLabOptions& options, Site site)
   return result;
 }
 
+// What only damaged bytes can show is looked for by damage, first all over the stores and then ever closer; the rest by
+// crashes and faults.
+std::vector<CrashLabOptions> AttemptsFor(const std::string& name, const CrashLabOptions& options) {
+  CrashLabOptions one = options;
+  one.findings_max = 1;
+  one.progress = nullptr;
+  std::vector<CrashLabOptions> attempts;
+  if (name.starts_with("check") &&
+      std::find(one.drivers.begin(), one.drivers.end(), Driver::kDamage) != one.drivers.end()) {
+    for (const uint32_t share : {uint32_t{61}, uint32_t{7}}) {
+      attempts.push_back(one);
+      attempts.back().drivers = {Driver::kDamage};
+      attempts.back().damage_share = std::max(options.damage_share, share);
+    }
+  }
+  if (one.drivers.size() > 1) std::erase(one.drivers, Driver::kDamage);
+  if (attempts.empty() || one.drivers.front() != Driver::kDamage) attempts.push_back(std::move(one));
+  return attempts;
+}
+
 }  // namespace
 
 std::vector<std::string> MutationSites() {
@@ -98,17 +118,18 @@ absl::StatusOr<std::vector<MutationResult>> RunMutations(
     const CrashLabOptions& options, const std::vector<std::string>& sites,
     const std::function<void(const MutationResult&)>& done) {
   std::vector<MutationResult> results;
-  CrashLabOptions one = options;
-  one.findings_max = 1;
-  one.progress = nullptr;
   for (const std::string& name : sites.empty() ? MutationSites() : sites) {
     const Site site = SiteOf(name);
     if (site == Site::kNone) return InvalidArgument(absl::StrCat("there is no site '", name, "'"));
-    // What only byte damage can show is looked for by damage first.
-    if (name.starts_with("check"))
-      std::stable_partition(one.drivers.begin(), one.drivers.end(), [](Driver d) { return d == Driver::kDamage; });
-    ASHLAR_ASSIGN_OR_RETURN(MutationResult result, RunOne(one, site));
-    one.drivers = options.drivers;
+    MutationResult result;
+    for (const CrashLabOptions& attempt : AttemptsFor(name, options)) {
+      const uint64_t states_before = result.states;
+      const double seconds_before = result.seconds;
+      ASHLAR_ASSIGN_OR_RETURN(result, RunOne(attempt, site));
+      result.states += states_before;
+      result.seconds += seconds_before;
+      if (result.found) break;
+    }
     if (done) done(result);
     results.push_back(std::move(result));
   }

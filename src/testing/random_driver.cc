@@ -129,10 +129,12 @@ Operation RandomRun::RandomOperation(const Options& now) {
     operation.number = 1 + prng_.Below(3);
   } else if (kind < 87) {
     operation.kind = Operation::Kind::kRunPending;
-  } else if (kind < 90) {
+  } else if (kind < 89) {
+    operation.kind = Operation::Kind::kCheckpoint;
+  } else if (kind < 91) {
     operation.kind = Operation::Kind::kWait;
     operation.number = prng_.Below(8);
-  } else if (kind == 90 && fields_added_ < 3) {
+  } else if (kind == 91 && fields_added_ < 3) {
     operation.kind = Operation::Kind::kAddField;
     operation.name = absl::StrCat("extra", fields_added_++);
   } else {

@@ -119,6 +119,11 @@ absl::Status RecoveryChecker::ExploreCopy(const env::SimDisk& disk, const env::C
 
 bool RecoveryChecker::IsAllowed(const KnownState& known) const {
   if (known.sequence < history_.next_sequence_min()) return false;
+  const std::optional<Sequence> exactly = history_.next_sequence_exactly();
+  if (known.numbers_on && exactly.has_value() && known.sequence != *exactly) return false;
+  bool copy_is_allowed = known.copy == 0 && !history_.copy_is_promised();
+  for (const LabStatePtr& copy : history_.copies()) copy_is_allowed |= copy->fingerprint == known.copy;
+  if (!copy_is_allowed) return false;
   for (size_t i = history_.state_count(); i-- > history_.least_after_power_loss();)
     if (history_.state(i)->fingerprint == known.fingerprint) return true;
   return false;
@@ -180,7 +185,8 @@ absl::Status RecoveryChecker::Recover(env::SimDisk* disk, uint64_t hash, int dep
   ASHLAR_RETURN_IF_ERROR(CheckAnswers(*store, snapshot, *state, hash));
   ASHLAR_RETURN_IF_ERROR(CheckClean(*store));
   ASHLAR_RETURN_IF_ERROR(CheckNoStrays(env, kLabDirectory));
-  return CheckWrites(disk, env, options, std::move(store), found, hash, known);
+  ASHLAR_RETURN_IF_ERROR(CheckCopy(env, *store, *state, &known->copy));
+  return CheckWrites(disk, env, options, std::move(store), found, hash, depth, known);
 }
 
 absl::Status RecoveryChecker::CheckAnswers(const Store& store, const Snapshot& snapshot, const LabState& state,
@@ -207,10 +213,28 @@ absl::Status RecoveryChecker::CheckAnswers(const Store& store, const Snapshot& s
   return absl::OkStatus();
 }
 
+// The checkpoint is whole, and the next one can be made over what a crash left of it.
+absl::Status RecoveryChecker::CheckCopy(const env::Env& env, const Store& store, const LabState& state,
+                                        uint64_t* fingerprint) const {
+  if (history_.copies().empty()) return absl::OkStatus();
+  ASHLAR_RETURN_IF_ERROR(CompareCopy(env, history_, fingerprint));
+  CheckpointOptions options;
+  options.incremental = true;
+  const absl::Status made = store.Checkpoint(kLabCopyDirectory, options).status();
+  if (IsNewerCopy(made)) return absl::OkStatus();
+  if (!made.ok()) return Annotate(made, "a checkpoint after the recovery");
+  Options reading;
+  reading.read_only = true;
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<Store> copy, OpenOn(env, kLabCopyDirectory, reading, nullptr));
+  ASHLAR_ASSIGN_OR_RETURN(const DocumentList shown, ReadDocuments(copy->TakeSnapshot()));
+  if (shown != state.documents) return Internal("a checkpoint after the recovery holds other documents");
+  return CheckNoStrays(env, kLabCopyDirectory);
+}
+
 // The store takes a write, keeps it through a flush, a merge and a reopening, and gives no number twice.
 absl::Status RecoveryChecker::CheckWrites(env::SimDisk* disk, const env::Env& env, const Options& options,
                                           std::unique_ptr<Store> store, const DocumentList& found, uint64_t hash,
-                                          KnownState* known) const {
+                                          int depth, KnownState* known) const {
   Dice dice(hash + 2);
   const Schema schema = store->schema();
   const Document probe = WorkloadDocument(schema, kProbeKey, hash % 1000, 0);
@@ -220,6 +244,10 @@ absl::Status RecoveryChecker::CheckWrites(env::SimDisk* disk, const env::Env& en
   if (*written < history_.next_sequence_min() || (!found.empty() && *written <= found.back().first))
     return Internal(absl::StrCat("sequence ", *written, " was given twice; the next one is ",
                                  history_.next_sequence_min(), " or beyond"));
+  const std::optional<Sequence> exactly = history_.next_sequence_exactly();
+  known->numbers_on = depth == 0 && options.durability != Durability::kOff;
+  if (known->numbers_on && exactly.has_value() && *written != *exactly)
+    return Internal(absl::StrCat("sequence ", *written, " was given where ", *exactly, " was due after a clean end"));
   if (dice.OneIn(2)) ASHLAR_RETURN_IF_ERROR(store->Flush());
   if (dice.OneIn(8)) ASHLAR_RETURN_IF_ERROR(store->Merge());
   DocumentList expected = found;

@@ -28,6 +28,8 @@ struct RecoveryOptions {
 struct KnownState {
   uint64_t fingerprint = 0;
   Sequence sequence = 0;  // that it gave to the next batch
+  bool numbers_on = false;  // with an end that was clean it would have been the next one
+  uint64_t copy = 0;      // of the checkpoint, 0: none
 };
 using KnownStates = absl::flat_hash_map<uint64_t, KnownState>;
 
@@ -56,8 +58,9 @@ class RecoveryChecker {
   absl::StatusOr<std::unique_ptr<Store>> Open(env::SimDisk* disk, const env::Env& env, const Options& options, int depth,
                                               uint64_t hash);
   absl::Status CheckAnswers(const Store& store, const Snapshot& snapshot, const LabState& state, uint64_t hash) const;
+  absl::Status CheckCopy(const env::Env& env, const Store& store, const LabState& state, uint64_t* fingerprint) const;
   absl::Status CheckWrites(env::SimDisk* disk, const env::Env& env, const Options& options, std::unique_ptr<Store> store,
-                           const DocumentList& found, uint64_t hash, KnownState* known) const;
+                           const DocumentList& found, uint64_t hash, int depth, KnownState* known) const;
 
   const RecoveryOptions options_;
   const Options store_options_;

@@ -135,6 +135,8 @@ absl::StatusOr<Operation> Parser::ParseUpkeep(const Words& words) const {
   } else if (verb == "add_field" && words.size() == 2) {
     operation.kind = Operation::Kind::kAddField;
     operation.name = words[1];
+  } else if (verb == "checkpoint") {
+    operation.kind = Operation::Kind::kCheckpoint;
   } else if (verb == "reopen") {
     operation.kind = Operation::Kind::kReopen;
   } else if (verb == "kill") {

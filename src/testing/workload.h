@@ -34,6 +34,7 @@ struct Operation {
     kMerge,
     kRunPending,
     kAddField,
+    kCheckpoint,  // into one place, incrementally
     kWait,
     kReopen,  // closes, then opens
     kKill,    // the process dies, the page cache stays; then opens

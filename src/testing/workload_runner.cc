@@ -1,6 +1,9 @@
 #include "src/testing/workload_runner.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/status.h"
 #include "src/engine/engine.h"
@@ -36,6 +39,31 @@ absl::Status CompareLive(const Store& store, const History& history) {
   if (store.GetStats().watermark != state.watermark) return Internal("the store shows another watermark");
   if (store.schema() != state.oracle->schema()) return Internal("the store shows another schema");
   return absl::OkStatus();
+}
+
+absl::Status CompareCopy(const env::Env& env, const History& history, uint64_t* fingerprint) {
+  *fingerprint = 0;
+  if (history.copies().empty()) return absl::OkStatus();
+  Options options;
+  options.read_only = true;
+  const absl::StatusOr<std::unique_ptr<Store>> copy = OpenOn(env, kLabCopyDirectory, options, nullptr);
+  if (absl::IsNotFound(copy.status()) && !history.copy_is_promised()) return absl::OkStatus();
+  if (!copy.ok()) return Annotate(copy.status(), "the checkpoint");
+  ASHLAR_ASSIGN_OR_RETURN(const DocumentList shown, ReadDocuments((*copy)->TakeSnapshot()));
+  for (const LabStatePtr& state : history.copies()) {
+    if (shown != state->documents || (*copy)->GetStats().watermark != state->watermark ||
+        (*copy)->schema() != state->oracle->schema())
+      continue;
+    *fingerprint = state->fingerprint;
+    return absl::OkStatus();
+  }
+  return Internal(absl::StrCat("the checkpoint holds ", shown.size(), " documents that are no state it was made of"));
+}
+
+bool IsNewerCopy(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) &&
+         (absl::StrContains(status.message(), "which is newer than the store's") ||
+          absl::StrContains(status.message(), "has a newer schema than the store"));
 }
 
 WorkloadRunner::WorkloadRunner(env::SimDisk* disk, const Workload* workload, History* history)
@@ -120,6 +148,7 @@ absl::Status WorkloadRunner::OpenOnce() {
   options.create_if_missing = !history_.created();
   ASHLAR_ASSIGN_OR_RETURN(store_, OpenOn(env_, kLabDirectory, options, &workload_.schema));
   history_.SetCreated();
+  history_.SetSealed(false);
   acknowledged_ns_.clear();
   ASHLAR_ASSIGN_OR_RETURN(const DocumentList found, ReadDocuments(store_->TakeSnapshot()));
   const size_t least = power_lost_       ? history_.least_after_power_loss()
@@ -143,6 +172,7 @@ absl::Status WorkloadRunner::CloseStore() {
   if (status.ok()) {
     closed_cleanly_ = true;
     history_.SetDurable();
+    history_.SetSealed(options_.durability != Durability::kOff);
   }
   const absl::Status excused = status.ok() ? status : Excuse(status, "closing");
   Die();
@@ -155,6 +185,8 @@ absl::Status WorkloadRunner::Do(const Operation& operation) {
       return Write(operation);
     case Operation::Kind::kAddField:
       return AddField(operation);
+    case Operation::Kind::kCheckpoint:
+      return Checkpoint();
     case Operation::Kind::kWait:
       disk_->AdvanceClock(operation.number * 1'000'000);
       return absl::OkStatus();
@@ -171,6 +203,7 @@ absl::Status WorkloadRunner::Do(const Operation& operation) {
   }
   if (power_is_cut()) return absl::OkStatus();
   if (operation.options.has_value()) options_ = *operation.options;
+  if (options_.durability == Durability::kOff) history_.SetSealed(false);  // opening reserves sequences
   return Open();
 }
 
@@ -204,6 +237,21 @@ absl::Status WorkloadRunner::Upkeep(const Operation& operation) {
   history_.SetDurable();
   bulk_ = false;
   return absl::OkStatus();
+}
+
+absl::Status WorkloadRunner::Checkpoint() {
+  if (bulk_) return absl::OkStatus();  // what the oracle holds is not visible yet
+  history_.BeginCopy();
+  CheckpointOptions options;
+  options.incremental = true;
+  const absl::Status status = store_->Checkpoint(kLabCopyDirectory, options).status();
+  if (!status.ok()) return IsNewerCopy(status) ? absl::OkStatus() : Excuse(status, "Checkpoint");
+  history_.AcknowledgeCopy();
+  const uint64_t faults = disk_->counters().faults;
+  uint64_t fingerprint = 0;
+  const absl::Status copied = CompareCopy(env_, history_, &fingerprint);
+  if (copied.ok() || power_is_cut() || disk_->counters().faults > faults) return absl::OkStatus();
+  return damage_excused_ && absl::IsDataLoss(copied) ? absl::OkStatus() : copied;
 }
 
 // What was acknowledged an interval before a call that checks for that is durable when the call returns.

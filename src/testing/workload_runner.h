@@ -20,6 +20,7 @@
 namespace ashlar::testing {
 
 inline constexpr char kLabDirectory[] = "/store";
+inline constexpr char kLabCopyDirectory[] = "/copy";  // of checkpoints
 
 // A store over any environment, as Store::Open makes one over the operating system's.
 absl::StatusOr<std::unique_ptr<Store>> OpenOn(env::Env env, const std::string& directory, const Options& options,
@@ -27,6 +28,11 @@ absl::StatusOr<std::unique_ptr<Store>> OpenOn(env::Env env, const std::string& d
 
 // OK if the live store shows exactly the acknowledged state.
 absl::Status CompareLive(const Store& store, const History& history);
+
+// OK if the checkpoint is one of those that may be there; `fingerprint` is its state's, 0 for none.
+absl::Status CompareCopy(const env::Env& env, const History& history, uint64_t* fingerprint);
+// Whether a checkpoint was refused because the one in place is newer: the store lost what was not durable, the copy not.
+bool IsNewerCopy(const absl::Status& status);
 
 // One thread. The disk, the workload and the history must outlive it.
 class WorkloadRunner {
@@ -59,6 +65,7 @@ class WorkloadRunner {
   absl::Status Write(const Operation& operation);
   absl::Status AddField(const Operation& operation);
   absl::Status Upkeep(const Operation& operation);
+  absl::Status Checkpoint();
   absl::Status CloseStore();
   // An operation failed. OK if it had the right to.
   absl::Status Excuse(const absl::Status& status, std::string_view what);

@@ -42,8 +42,27 @@ struct Known {
   bool created = false;   // Open has returned
   size_t attempted = 0;   // batches
   size_t durable = 0;     // batches, by promise
+  size_t reopened = 0;    // times, after a process had died
   bool operator==(const Known&) const = default;
 };
+
+bool HoldsExactly(const std::map<std::string, Document>& found, const Oracle& oracle) {
+  const auto keys = oracle.Keys();
+  if (keys.size() != found.size()) return false;
+  return std::all_of(keys.begin(), keys.end(), [&](const auto& key) {
+    const auto one = found.find(key.first);
+    return one != found.end() && one->second == oracle.Get(key.first)->document;
+  });
+}
+
+absl::StatusOr<std::map<std::string, Document>> ReadAll(const Store& store) {
+  std::map<std::string, Document> found;
+  ASHLAR_RETURN_IF_ERROR(store.TakeSnapshot().Scan(Snapshot::Order::kKey, [&](const StoredDocument& stored) {
+    found[stored.key] = stored.document;
+    return true;
+  }));
+  return found;
+}
 
 // One run of a workload. Everything it does must succeed.
 class Workload {
@@ -85,6 +104,17 @@ class Workload {
   void Flush() { Durable(store_->Flush()); }
   void Merge() { Durable(store_->Merge()); }
   void Sync() { Durable(store_->Sync()); }
+  absl::Status TryFlush() { return store_->Flush(); }
+  // The process ends; the page cache stays.
+  void Die() { store_.reset(); }
+  // Not OK: the store does not open, or has other documents than it was given.
+  absl::Status OpenAgain() {
+    ++known_.reopened;
+    ASHLAR_ASSIGN_OR_RETURN(store_, Store::Open(directory_, options_));
+    Mark();
+    ASHLAR_ASSIGN_OR_RETURN(const auto found, ReadAll(*store_));
+    return HoldsExactly(found, oracle_) ? absl::OkStatus() : Internal("other documents than before");
+  }
   void Close() {
     Durable(store_->Close());
     store_.reset();
@@ -208,15 +238,6 @@ std::string CheckCatalog(const std::string& directory, const Expected& expected)
   return absl::StrCat("the catalog is at generation ", found, ", ", expected.generation, " was committed");
 }
 
-bool HoldsExactly(const std::map<std::string, Document>& found, const Oracle& oracle) {
-  const auto keys = oracle.Keys();
-  if (keys.size() != found.size()) return false;
-  return std::all_of(keys.begin(), keys.end(), [&](const auto& key) {
-    const auto one = found.find(key.first);
-    return one != found.end() && one->second == oracle.Get(key.first)->document;
-  });
-}
-
 std::string CheckQuery(const Store& store, const Snapshot& snapshot, const Oracle& oracle, const std::string& text) {
   const auto query = ParseQuery(text);
   const auto prepared = store.Prepare(*query);
@@ -237,14 +258,10 @@ std::string CheckQuery(const Store& store, const Snapshot& snapshot, const Oracl
 
 std::string CheckContent(const Store& store, const Known& known, const std::vector<Oracle>& states) {
   const Snapshot snapshot = store.TakeSnapshot();
-  std::map<std::string, Document> found;
-  const absl::Status scanned = snapshot.Scan(Snapshot::Order::kKey, [&](const StoredDocument& stored) {
-    found[stored.key] = stored.document;
-    return true;
-  });
-  if (!scanned.ok()) return scanned.ToString();
+  const auto found = ReadAll(store);
+  if (!found.ok()) return found.status().ToString();
   size_t batches = known.attempted + 1;
-  while (batches > 0 && !HoldsExactly(found, states[batches - 1])) --batches;
+  while (batches > 0 && !HoldsExactly(*found, states[batches - 1])) --batches;
   if (batches == 0) return "the documents are no prefix of the batches";
   if (--batches < known.durable) return absl::StrCat(known.durable, " batches were promised, ", batches, " are there");
   for (const char* text : {"stone even", "id:k1 +wall -odd"})
@@ -292,18 +309,37 @@ bool IsCatalog(const Trace& trace, const TraceOp& op) {
   return op.file >= 0 && trace.names[static_cast<size_t>(op.file)].find("/catalog") != std::string::npos;
 }
 
+// A commit writes its pages, syncs, writes its meta page behind the part that never changes, and syncs again.
+bool IsMetaSync(const Trace& trace, size_t at) {
+  constexpr uint64_t kMetaPages = 2 * 4096, kFromMapSize = 32;
+  const TraceOp& sync = trace.ops[at];
+  if (sync.kind != TraceOp::Kind::kSync || !IsCatalog(trace, sync)) return false;
+  while (at-- > 0) {
+    const TraceOp& op = trace.ops[at];
+    if (op.kind == TraceOp::Kind::kWrite && op.file == sync.file)
+      return op.offset < kMetaPages && op.offset % 4096 == kFromMapSize;
+  }
+  return false;
+}
+
+// 0: none.
+uint64_t GenerationIn(const DiskImage& image, const std::string& root) {
+  image.WriteTo(root);
+  const std::string path = root + "/store/catalog.lmdb";
+  const auto content = catalog::WalkLmdb(**env::PosixEnv().files->OpenForRead(path), path);
+  return content.ok() && !content->entries.empty() ? content->entries.back().generation : 0;
+}
+
 CutResult CutEverywhere(const Trace& trace, const Workload& workload, const std::string& root, int random) {
   CutResult result;
   std::set<uint64_t> seen;
   CrashModel model(trace);
+  size_t reopened = 0;
   Expected expected;
   expected.known = workload.known().front();
   // A catalog that was there before: its generation is that of its walked bytes.
   if (trace.before.files.contains("store/catalog.lmdb")) {
-    trace.before.WriteTo(root);
-    const std::string path = root + "/store/catalog.lmdb";
-    const auto content = catalog::WalkLmdb(**env::PosixEnv().files->OpenForRead(path), path);
-    expected.generation = content.ok() && !content->entries.empty() ? content->entries.back().generation : 0;
+    expected.generation = GenerationIn(trace.before, root);
     expected.known.created = true;
   }
   do {
@@ -313,8 +349,10 @@ CutResult CutEverywhere(const Trace& trace, const Workload& workload, const std:
         const bool created = expected.known.created;
         expected.known = workload.known()[op.mark];
         expected.known.created |= created;
+        if (expected.known.reopened > reopened) expected.generation = GenerationIn(model.Whole(), root);
+        reopened = expected.known.reopened;
       }
-      if (op.kind == TraceOp::Kind::kSyncRange && IsCatalog(trace, op)) ++expected.generation;
+      if (IsMetaSync(trace, model.position() - 1)) ++expected.generation;
     }
     ++result.positions;
     model.VisitImages(model.position(), random, [&](const DiskImage& image) {
@@ -391,13 +429,14 @@ INSTANTIATE_TEST_SUITE_P(Workloads, LmdbTraceTest, ::testing::ValuesIn(kWorkload
 TEST_P(LmdbTraceTest, EveryCut) {
   std::unique_ptr<Workload> workload;
   const Trace trace = Record(GetParam(), {}, &workload);
-  // LMDB's own calls are in it: each commit syncs its pages, and then its meta page by an O_DSYNC descriptor.
-  const auto count = [&trace](TraceOp::Kind kind) {
-    return std::count_if(trace.ops.begin(), trace.ops.end(),
-                         [&](const TraceOp& op) { return op.kind == kind && IsCatalog(trace, op); });
-  };
-  ASSERT_GT(count(TraceOp::Kind::kSyncRange), 0);
-  ASSERT_GE(count(TraceOp::Kind::kSync), count(TraceOp::Kind::kSyncRange));
+  // LMDB's own calls are in it: each commit syncs its pages and then its meta page.
+  size_t syncs = 0, meta_syncs = 0;
+  for (size_t i = 0; i < trace.ops.size(); ++i) {
+    syncs += trace.ops[i].kind == TraceOp::Kind::kSync && IsCatalog(trace, trace.ops[i]);
+    meta_syncs += IsMetaSync(trace, i);
+  }
+  ASSERT_GT(meta_syncs, 0u);
+  ASSERT_GE(syncs, 2 * meta_syncs);
   // Whole, the model is what is on the disk.
   CrashModel model(trace);
   while (model.Advance()) continue;
@@ -413,7 +452,7 @@ TEST_P(LmdbTraceTest, EveryCut) {
 
 TEST_F(LmdbTraceTest, SyncsThatAreLeftOutAreFound) {
   const Named named = kWorkloads[1];
-  for (const Site site : {Site::kCatalogFileSync, Site::kCatalogDirectorySync}) {
+  for (const Site site : {Site::kCatalogFileSync, Site::kCatalogDirectorySync, Site::kCatalogMetaSync}) {
     DisableSite(site);
     std::unique_ptr<Workload> workload;
     const Trace trace = Record(named, {}, &workload);
@@ -422,21 +461,117 @@ TEST_F(LmdbTraceTest, SyncsThatAreLeftOutAreFound) {
     EXPECT_TRUE(FoundInChild(trace, *workload, directory_.path(), &states)) << SiteName(site);
     std::printf("without %s: found at state %zu\n", std::string(SiteName(site)).c_str(), states);
   }
-  // LMDB's own two syncs of a commit, which show that this test would notice if LMDB lost them.
-  for (const TraceOp::Kind kind : {TraceOp::Kind::kSync, TraceOp::Kind::kSyncRange}) {
-    std::unique_ptr<Workload> workload;
-    Trace trace = Record(named, {}, &workload);
-    size_t first = 0;  // the file's creation stays as it is
-    while (trace.ops[first].kind != TraceOp::Kind::kSyncRange || !IsCatalog(trace, trace.ops[first])) ++first;
-    for (size_t i = first + 1; i < trace.ops.size(); ++i) {
-      TraceOp& op = trace.ops[i];
-      if (op.kind == kind && IsCatalog(trace, op)) op = {TraceOp::Kind::kSync, 9999, {}, {}, 0, {}, false, 0};
-    }
-    size_t states = 0;
-    EXPECT_TRUE(FoundInChild(trace, *workload, directory_.path(), &states)) << static_cast<int>(kind);
-    std::printf("without LMDB's %s: found at state %zu\n", kind == TraceOp::Kind::kSync ? "sync of its pages" : "O_DSYNC",
-                states);
+  // LMDB's own sync of its pages, which shows that this test would notice if LMDB lost it.
+  std::unique_ptr<Workload> workload;
+  Trace trace = Record(named, {}, &workload);
+  size_t first = 0;  // the file's creation stays as it is
+  while (!IsMetaSync(trace, first)) ++first;
+  std::vector<size_t> page_syncs;
+  for (size_t i = first + 1; i < trace.ops.size(); ++i)
+    if (trace.ops[i].kind == TraceOp::Kind::kSync && IsCatalog(trace, trace.ops[i]) && !IsMetaSync(trace, i))
+      page_syncs.push_back(i);
+  ASSERT_FALSE(page_syncs.empty());
+  for (const size_t i : page_syncs) trace.ops[i] = {TraceOp::Kind::kSync, 9999, {}, {}, 0, {}, false, 0};
+  size_t states = 0;
+  EXPECT_TRUE(FoundInChild(trace, *workload, directory_.path(), &states));
+  std::printf("without LMDB's sync of its pages: found at state %zu\n", states);
+}
+
+// A flush, one of whose catalog's syncs fails; the process ends there, or goes on and notices. What is read when the store is
+// opened again may be in the page cache only, and opening removes files.
+class FailedCommit {
+ public:
+  explicit FailedCommit(const catalog::TemporaryDirectory& directory) : directory_(directory) {}
+
+  // False if the flush has fewer syncs than `nth`; not OK: the store that was opened again is not right.
+  absl::StatusOr<bool> Record(int nth, bool dead) {
+    DiskImage().WriteTo(directory_.path());
+    BeginTrace(directory_.path());
+    workload_ = std::make_unique<Workload>(directory_ / "store", Durability::kSync);
+    const absl::StatusOr<bool> came = Run(nth, dead);
+    trace_ = EndTrace();
+    return came;
   }
+  const Trace& trace() const { return trace_; }
+  const Workload& workload() const { return *workload_; }
+
+ private:
+  absl::StatusOr<bool> Run(int nth, bool dead) {
+    Workload& w = *workload_;
+    w.Open();
+    w.Put(1, 1);
+    w.Flush();
+    w.Put(2, 2);
+    w.Delete(1);
+    FailTracedSync("catalog.lmdb", nth, dead);
+    const absl::Status status = w.TryFlush();
+    if (!ReviveTraced()) return false;
+    if (status.ok()) return Internal("a flush whose sync failed was said to be done");
+    w.Die();
+    ASHLAR_RETURN_IF_ERROR(w.OpenAgain());
+    w.Put(3, 3);
+    w.Flush();
+    w.Close();
+    return true;
+  }
+
+  const catalog::TemporaryDirectory& directory_;
+  std::unique_ptr<Workload> workload_;
+  Trace trace_;
+};
+
+TEST_F(LmdbTraceTest, EveryCutAfterAFailedSync) {
+  for (const bool dead : {false, true}) {
+    for (int nth = 1;; ++nth) {
+      FailedCommit failed(directory_);
+      ASSERT_OK_AND_ASSIGN(const bool came, failed.Record(nth, dead));
+      if (!came) {
+        EXPECT_EQ(nth, 3) << "a commit syncs its pages and its meta page";
+        break;
+      }
+      const CutResult result = CutEverywhere(failed.trace(), failed.workload(), directory_.path(), RandomSubsets());
+      EXPECT_EQ(result.wrong, "") << "sync " << nth << (dead ? ", killed" : "");
+      std::printf("sync %d of a commit fails%s: %zu distinct states\n", nth, dead ? ", killed" : "", result.states);
+    }
+  }
+}
+
+// LMDB spoils its meta page when it can't be written.
+TEST_F(LmdbTraceTest, AStoreOpensAgainAfterAFailedWrite) {
+  for (int nth = 1;; ++nth) {
+    DiskImage().WriteTo(directory_.path());
+    BeginTrace(directory_.path());
+    Workload w(directory_ / "store", Durability::kSync);
+    w.Open();
+    for (int round = 0; round < 3; ++round) {
+      w.Put(round, round);
+      w.Flush();
+    }
+    w.Delete(1);
+    FailTracedWrite("catalog.lmdb", nth);
+    const absl::Status status = w.TryFlush();
+    const bool came = ReviveTraced();
+    ASSERT_EQ(status.ok(), !came);
+    w.Die();
+    ASSERT_OK(w.OpenAgain()) << "write " << nth;
+    w.Flush();
+    w.Close();
+    EndTrace();
+    if (came) continue;
+    EXPECT_GT(nth, 2) << "a commit writes its pages and its meta page";
+    break;
+  }
+}
+
+TEST_F(LmdbTraceTest, AMetaThatIsNotWrittenAgainIsFound) {
+  FailedCommit failed(directory_);
+  DisableSite(Site::kCatalogMetaRewrite);
+  const absl::StatusOr<bool> came = failed.Record(2, /*dead=*/true);
+  DisableSite(Site::kNone);
+  ASSERT_OK(came.status());
+  size_t states = 0;
+  EXPECT_TRUE(FoundInChild(failed.trace(), failed.workload(), directory_.path(), &states));
+  std::printf("without %s: found at state %zu\n", std::string(SiteName(Site::kCatalogMetaRewrite)).c_str(), states);
 }
 
 // Recovery is a workload as well: power goes again while a store opens after a crash.
@@ -446,7 +581,7 @@ TEST_F(LmdbTraceTest, EveryCutOfARecovery) {
   // Before the last close, in the middle of the merge's commit, and in the middle of a flush.
   std::vector<size_t> positions;
   for (size_t i = 0; i < trace.ops.size(); ++i)
-    if (trace.ops[i].kind == TraceOp::Kind::kSyncRange && IsCatalog(trace, trace.ops[i])) positions.push_back(i);
+    if (IsMetaSync(trace, i)) positions.push_back(i);
   ASSERT_GT(positions.size(), 4u);
   size_t states = 0;
   for (const size_t position : {positions[2], positions.back() - 1, positions.back() + 1, positions.back() + 6}) {

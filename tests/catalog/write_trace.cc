@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -76,6 +77,40 @@ class Recorder {
     return std::move(trace_);
   }
   bool on() const { return on_; }
+
+  void FailSync(const std::string& part, int nth, bool dead) {
+    failing_part_ = part;
+    syncs_before_failure_ = nth;
+    dies_ = dead;
+  }
+  void FailWrite(const std::string& part, int nth) {
+    failing_part_ = part;
+    writes_before_failure_ = nth;
+  }
+  bool WriteFails(int fd) {
+    const OpenFile* open = Find(fd);
+    return open != nullptr && IsFailing(*open) && (IsDead(fd) || --writes_before_failure_ == 0);
+  }
+  bool Revive() {
+    const bool came = syncs_before_failure_ <= 0 || writes_before_failure_ <= 0;
+    syncs_before_failure_ = writes_before_failure_ = kNever;
+    dies_ = false;
+    failing_part_.clear();
+    return came;
+  }
+  // Whether a sync of the file fails now.
+  bool SyncFails(int fd) {
+    const OpenFile* open = Find(fd);
+    if (open == nullptr || !IsFailing(*open)) return false;
+    if (IsDead(fd)) return true;
+    if (--syncs_before_failure_ != 0) return false;
+    Add(Kind::kFailedSync).file = open->file;
+    return true;
+  }
+  bool IsDead(int fd) const {
+    const OpenFile* open = Find(fd);
+    return open != nullptr && IsFailing(*open) && dies_ && syncs_before_failure_ <= 0;
+  }
 
   // The name below the root; empty if it is elsewhere.
   std::string NameOf(const char* path) const {
@@ -157,6 +192,10 @@ class Recorder {
     if (added) trace_.names.push_back(name);
     return found->second;
   }
+  bool IsFailing(const OpenFile& open) const {
+    return !failing_part_.empty() && open.name.find(failing_part_) != std::string::npos;
+  }
+
   // Stores into mappings are no calls; what they changed since the last call is found by comparing.
   void NoteShared() {
     for (const SharedMapping& mapping : mappings_) {
@@ -177,6 +216,10 @@ class Recorder {
   std::vector<ByteBuffer> contents_;
   std::vector<SharedMapping> mappings_;
   std::map<int, ByteBuffer> shared_;
+  std::string failing_part_;
+  static constexpr int kNever = 1 << 30;
+  int syncs_before_failure_ = kNever, writes_before_failure_ = kNever;
+  bool dies_ = false;
 };
 
 Recorder& TheRecorder() {
@@ -205,6 +248,7 @@ int WrapOpen(Real real, const char* path, int flags, mode_t mode) {
 
 template <class Real>
 ssize_t WrapPwrite(Real real, int fd, const void* bytes, size_t size, off_t offset) {
+  if (TheRecorder().WriteFails(fd)) return errno = EIO, -1;
   const ssize_t n = real(fd, bytes, size, offset);
   if (n > 0) TheRecorder().Wrote(fd, bytes, static_cast<size_t>(n), static_cast<uint64_t>(offset));
   return n;
@@ -256,6 +300,7 @@ ssize_t __wrap_pwrite64(int fd, const void* bytes, size_t size, off_t offset) {
   return WrapPwrite(__real_pwrite64, fd, bytes, size, offset);
 }
 ssize_t __wrap_write(int fd, const void* bytes, size_t size) {
+  if (TheRecorder().WriteFails(fd)) return errno = EIO, -1;
   const bool traced = TheRecorder().Find(fd) != nullptr;
   const off_t at = traced ? ::lseek(fd, 0, SEEK_CUR) : 0;
   const ssize_t n = __real_write(fd, bytes, size);
@@ -263,6 +308,7 @@ ssize_t __wrap_write(int fd, const void* bytes, size_t size) {
   return n;
 }
 ssize_t __wrap_writev(int fd, const struct iovec* parts, int count) {
+  if (TheRecorder().WriteFails(fd)) return errno = EIO, -1;
   const bool traced = TheRecorder().Find(fd) != nullptr;
   auto at = static_cast<uint64_t>(traced ? ::lseek(fd, 0, SEEK_CUR) : 0);
   const ssize_t n = __real_writev(fd, parts, count);
@@ -290,11 +336,13 @@ void* __wrap_mmap64(void* address, size_t size, int protection, int flags, int f
   return WrapMmap(__real_mmap64, address, size, protection, flags, fd, offset);
 }
 int __wrap_fsync(int fd) {
+  if (TheRecorder().SyncFails(fd)) return errno = EIO, -1;
   const int result = __real_fsync(fd);
   if (result == 0) TheRecorder().Synced(fd);
   return result;
 }
 int __wrap_fdatasync(int fd) {
+  if (TheRecorder().SyncFails(fd)) return errno = EIO, -1;
   const int result = __real_fdatasync(fd);
   if (result == 0) TheRecorder().Synced(fd);
   return result;
@@ -341,10 +389,13 @@ int __wrap_mkdir(const char* path, mode_t mode) {
 void BeginTrace(const std::string& root) { TheRecorder().Begin(root); }
 void MarkTrace(size_t mark) { TheRecorder().Add(Kind::kMark).mark = mark; }
 Trace EndTrace() { return TheRecorder().End(); }
+void FailTracedSync(const std::string& part, int nth, bool dead) { TheRecorder().FailSync(part, nth, dead); }
+void FailTracedWrite(const std::string& part, int nth) { TheRecorder().FailWrite(part, nth); }
+bool ReviveTraced() { return TheRecorder().Revive(); }
 
 std::string ToString(const TraceOp& op) {
   static constexpr const char* kNames[] = {"create", "mkdir",      "rename",   "remove", "write",
-                                           "truncate", "sync", "sync range", "sync dir", "mark"};
+                                           "truncate", "sync", "sync range", "sync dir", "failed sync", "mark"};
   return std::string(kNames[static_cast<int>(op.kind)]) + " file " + std::to_string(op.file) + " " + op.name +
          (op.to.empty() ? "" : " -> " + op.to) + " @" + std::to_string(op.offset) + "+" + std::to_string(op.bytes.size()) +
          (op.shared ? " (mapping)" : "") + (op.kind == Kind::kMark ? " " + std::to_string(op.mark) : "");
@@ -461,13 +512,19 @@ bool CrashModel::Advance() {
       AddWrite(op);
       break;
     case Kind::kTruncate:
-      files_[op.file].pending.push_back({true, op.offset, nullptr, false});
+      files_[op.file].pending.push_back({true, op.offset, nullptr, false, false, false});
       break;
     case Kind::kSyncRange:
     case Kind::kSync: {
       File& file = files_[op.file];
-      auto durable = std::make_shared<ByteBuffer>(*file.durable);
       const bool range = op.kind == Kind::kSyncRange;
+      // Over what a failed sync left in doubt, in its place: what is beneath is not known.
+      if (std::any_of(file.pending.begin(), file.pending.end(), [](const Change& change) { return change.doubtful; })) {
+        for (size_t i = range ? file.pending.size() - 1 : 0; i < file.pending.size(); ++i)
+          file.pending[i].certain = !file.pending[i].doubtful;
+        break;
+      }
+      auto durable = std::make_shared<ByteBuffer>(*file.durable);
       for (const Change& change : range ? std::vector<Change>{file.pending.back()} : file.pending)
         Apply(change, Fate::kKeep, 0, durable.get());
       file.durable = std::move(durable);
@@ -477,6 +534,9 @@ bool CrashModel::Advance() {
         file.pending.clear();
       break;
     }
+    case Kind::kFailedSync:
+      for (Change& change : files_[op.file].pending) change.doubtful = !change.certain;
+      break;
     case Kind::kSyncDirectory:
       std::erase_if(pending_names_, [this, &op](const NameChange& change) {
         if (ParentOf(change.set.empty() ? change.unset : change.set) != op.name) return false;
@@ -496,7 +556,7 @@ void CrashModel::AddWrite(const TraceOp& op) {
   File& file = files_[op.file];
   if (trace_.names[static_cast<size_t>(op.file)].ends_with("-lock")) {
     auto durable = std::make_shared<ByteBuffer>(*file.durable);
-    Apply({false, op.offset, &op.bytes, op.shared}, Fate::kKeep, 0, durable.get());
+    Apply({false, op.offset, &op.bytes, op.shared, false, false}, Fate::kKeep, 0, durable.get());
     file.durable = std::move(durable);
     return;
   }
@@ -504,7 +564,7 @@ void CrashModel::AddWrite(const TraceOp& op) {
     const auto older = std::find_if(file.pending.begin(), file.pending.end(), [](const Change& c) { return c.shared; });
     if (std::count_if(older, file.pending.end(), [](const Change& c) { return c.shared; }) > 1) file.pending.erase(older);
   }
-  file.pending.push_back({false, op.offset, &op.bytes, op.shared});
+  file.pending.push_back({false, op.offset, &op.bytes, op.shared, false, false});
 }
 
 size_t CrashModel::ItemCount() const {
@@ -523,7 +583,8 @@ DiskImage CrashModel::Build(const std::vector<Fate>& fates, uint64_t seed) const
   for (const auto& [number, file] : files_) {
     std::shared_ptr<ByteBuffer> bytes = file.durable;
     for (const Change& change : file.pending) {
-      const Fate fate = fates[item++];
+      const Fate fate = change.certain ? Fate::kKeep : fates[item];
+      ++item;
       if (fate == Fate::kDrop) continue;
       if (bytes == file.durable) bytes = std::make_shared<ByteBuffer>(*file.durable);
       Apply(change, fate, seed + item, bytes.get());

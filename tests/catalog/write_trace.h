@@ -28,6 +28,7 @@ struct TraceOp {
     kSync,           // all of `file`
     kSyncRange,      // the end of a write through an O_DSYNC descriptor: the write before this one is durable
     kSyncDirectory,  // `name`
+    kFailedSync,     // of `file`: what was to be durable is in the page cache, counts as clean, and may be on the disk or not
     kMark,           // nothing: what the program knew here is `mark`
   };
   Kind kind;
@@ -60,6 +61,13 @@ struct Trace {
 void BeginTrace(const std::string& root);
 void MarkTrace(size_t mark);
 Trace EndTrace();
+// While recording: the nth sync from now of a file whose name has `part` in it fails with EIO. `dead`: nothing is written to such files and nothing synced after it until ReviveTraced(), as if the
+// process had been killed there.
+void FailTracedSync(const std::string& part, int nth, bool dead);
+// The same for writes, of which nothing is done.
+void FailTracedWrite(const std::string& part, int nth);
+// Forgets both; false if the sync or write never came.
+bool ReviveTraced();
 
 class CrashModel {
  public:
@@ -84,6 +92,8 @@ class CrashModel {
     uint64_t offset = 0;
     const ByteBuffer* bytes = nullptr;
     bool shared = false;
+    bool doubtful = false;  // its sync failed: no later sync makes it durable
+    bool certain = false;   // durable, but over a doubtful one
   };
   struct File {
     std::shared_ptr<ByteBuffer> durable = std::make_shared<ByteBuffer>();

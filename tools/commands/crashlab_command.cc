@@ -189,6 +189,9 @@ void AddCrashlabCommand(Program* program) {
   command->add_option("--recovery-share", options.recovery_share, "One recovery of so many is crashed, too; 0: none")
       ->check(WholeNumber(0, UINT32_MAX))
       ->capture_default_str();
+  command->add_option("--damage-share", options.damage_share, "Damage one place of so many")
+      ->check(WholeNumber(1, UINT32_MAX))
+      ->capture_default_str();
   command->add_flag("--mutations", arguments->mutations, "Switch off each site in turn, until something is found");
   command->add_option("--site", arguments->sites, "Only these sites, with commas");
   command->add_flag("--list", arguments->list, "Print the names of the built-in workloads");
