@@ -1,6 +1,7 @@
-// The catalog in LMDB: "catalog.lmdb", one transaction a generation, key = generation (8 bytes, big-endian), value = the
-// framed bytes of format/catalog_value.h. The transaction's id is the generation, so a meta page that lies about its age is noticed
-// (lmdb_walker.h). The file is made under another name and renamed when it is durable: one with the final name is never empty.
+// The catalog in LMDB: "catalog.lmdb", one transaction a generation, key = generation (8 bytes, big-endian), value =
+// the framed bytes of format/catalog_value.h. The transaction's id is the generation, so a meta page that lies about
+// its age is noticed (lmdb_walker.h). The file is made under another name and renamed when it is durable: one with the
+// final name is never empty.
 #include <lmdb.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ constexpr std::string_view kLockName = "catalog.lmdb-lock";
 constexpr std::string_view kNewName = "catalog-new.lmdb";
 constexpr std::string_view kNewLockName = "catalog-new.lmdb-lock";
 constexpr uint64_t kGenerationsKept = 2;
-constexpr int kAttemptsMax = 100;  // commits that may pass by while one value is read
+constexpr int kAttemptsMax = 100;        // commits that may pass by while one value is read
 constexpr size_t kLockFileBytes = 8192;  // room for LMDB's 126 readers
 // In a meta page; see lmdb_walker.cc.
 constexpr size_t kMetaSectorBytes = 512;  // what a disk writes whole
@@ -56,8 +57,39 @@ absl::StatusOr<format::CatalogValue> DecodeEntry(const std::string& path, uint64
   return value;
 }
 
-// Owns a share of the process's environment. Without one (`share` is null) it reads by walking: where the lock file cannot be
-// written LMDB would read without a lock, and a writer that may write could overwrite the pages under it.
+// ---- Meta pages, as bytes. Only the sector that holds what changes.
+
+using MetaSectors = std::array<ByteBuffer, 2>;
+
+absl::StatusOr<MetaSectors> ReadMetas(env::FileSystem& files, const std::string& path) {
+  MetaSectors metas = {ByteBuffer(kMetaSectorBytes), ByteBuffer(kMetaSectorBytes)};
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, files.OpenForRead(path));
+  ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*file, path, "lmdb meta", 0, metas[0]));
+  const uint64_t page_bytes = LoadU32(metas[0].data() + kMetaPageBytesOffset);
+  ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*file, path, "lmdb meta", page_bytes, metas[1]));
+  return metas;
+}
+
+absl::Status WriteMetas(env::FileSystem& files, const std::string& path, const MetaSectors& metas) {
+  const uint64_t page_bytes = LoadU32(metas[0].data() + kMetaPageBytesOffset);
+  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, files.OpenForWrite(path));
+  ASHLAR_RETURN_IF_ERROR(file->WriteAt(0, metas[0]));
+  ASHLAR_RETURN_IF_ERROR(file->WriteAt(page_bytes, metas[1]));
+  ASHLAR_RETURN_IF_ERROR(file->Sync());
+  return file->Close();
+}
+
+// The newest meta page may be in the page cache only, after a commit whose last sync failed or never came. Whoever
+// opens for writing removes files that the state it reads does not name, so that state is made the disk's first. The
+// pages that a meta leads to were synced before it was written. A plain sync is not enough: pages whose sync has failed
+// count as clean.
+absl::Status RewriteMetas(env::FileSystem& files, const std::string& path) {
+  ASHLAR_ASSIGN_OR_RETURN(const MetaSectors metas, ReadMetas(files, path));
+  return WriteMetas(files, path, metas);
+}
+
+// Owns a share of the process's environment. Without one (`share` is null) it reads by walking: where the lock file
+// cannot be written LMDB would read without a lock, and a writer that may write could overwrite the pages under it.
 class LmdbCatalog : public Catalog {
  public:
   LmdbCatalog(env::Env env, std::string path, std::unique_ptr<LmdbEnvironment::Share> share, bool writable)
@@ -145,23 +177,26 @@ absl::Status LmdbCatalog::Put(MDB_txn* txn, MDB_dbi dbi, uint64_t generation, By
   return code == 0 || code == MDB_NOTFOUND ? absl::OkStatus() : LmdbError(code, "mdb_del", path_);
 }
 
-absl::Status LmdbCatalog::Commit(const format::CatalogValue& value) {
-  return CommitAfter(value.generation - 1, value);
-}
+absl::Status LmdbCatalog::Commit(const format::CatalogValue& value) { return CommitAfter(value.generation - 1, value); }
 
 absl::Status LmdbCatalog::CommitAfter(uint64_t expected, const format::CatalogValue& value) {
   if (!writable_) return FailedPrecondition(absl::StrCat(path_, ": open for reading only"));
   ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, EncodeForCommit(value, SourceOf(path_, value.generation)));
-  return (*share_)->Transact(true, [&](MDB_txn* txn, MDB_dbi dbi) -> absl::Status {
+  ASHLAR_ASSIGN_OR_RETURN(const MetaSectors metas, ReadMetas(files_, path_));
+  const absl::Status status = (*share_)->Transact(true, [&](MDB_txn* txn, MDB_dbi dbi) -> absl::Status {
     uint64_t newest = 0;
     ASHLAR_ASSIGN_OR_RETURN(const bool found, Newest(txn, dbi, &newest, nullptr));
     if ((found ? newest : 0) != expected)
       return FailedPrecondition(absl::StrCat(path_, ": generation ", value.generation, " does not follow ", newest));
     if (mdb_txn_id(txn) != value.generation)
-      return DataLoss(path_, "lmdb meta", 0, absl::StrCat("transaction ", mdb_txn_id(txn), " for generation ",
-                                                          value.generation));
+      return DataLoss(path_, "lmdb meta", 0,
+                      absl::StrCat("transaction ", mdb_txn_id(txn), " for generation ", value.generation));
     return Put(txn, dbi, value.generation, bytes);
   });
+  // What the page cache shows then must be a state; the disk's turn comes when the catalog is opened again
+  // (RewriteMetas).
+  if (!status.ok() && (*share_)->may_have_spoiled_meta()) WriteMetas(files_, path_, metas).IgnoreError();
+  return status;
 }
 
 absl::StatusOr<std::vector<absl::Status>> LmdbCatalog::Check() {
@@ -175,34 +210,15 @@ absl::StatusOr<std::vector<absl::Status>> LmdbCatalog::Check() {
   for (const LmdbEntry& entry : content->entries) {
     const absl::Status status = DecodeEntry(path_, entry.generation, entry.value).status();
     // The value's own error counts from its start, which is no place in the file.
-    if (!status.ok())
-      findings.push_back(DataLoss(path_, "catalog value", entry.offset, FromAbsl(status.message())));
+    if (!status.ok()) findings.push_back(DataLoss(path_, "catalog value", entry.offset, FromAbsl(status.message())));
   }
   return findings;
 }
 
-// ---- Securing.
-
-// The newest meta page may be in the page cache only, after a commit whose last sync failed or never came. Whoever opens for
-// writing removes files that the state it reads does not name, so that state is made the disk's first. The pages that a meta
-// leads to were synced before it was written. A plain sync is not enough: pages whose sync has failed count as clean.
-absl::Status RewriteMetas(env::FileSystem& files, const std::string& path) {
-  ByteBuffer bytes(kMetaSectorBytes);
-  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> reader, files.OpenForRead(path));
-  ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*reader, path, "lmdb meta", 0, bytes));
-  const uint64_t page_bytes = LoadU32(bytes.data() + kMetaPageBytesOffset);
-  ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> writer, files.OpenForWrite(path));
-  ASHLAR_RETURN_IF_ERROR(writer->WriteAt(0, bytes));
-  ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*reader, path, "lmdb meta", page_bytes, bytes));
-  ASHLAR_RETURN_IF_ERROR(writer->WriteAt(page_bytes, bytes));
-  ASHLAR_RETURN_IF_ERROR(writer->Sync());
-  return writer->Close();
-}
-
 // ---- Replacing.
 
-// Gives both metas of a new, empty file higher transactions, in turn as LMDB has them. The walker's rules then hold once
-// the newest two generations, and the two before the older state's, were committed.
+// Gives both metas of a new, empty file higher transactions, in turn as LMDB has them. The walker's rules then hold
+// once the newest two generations, and the two before the older state's, were committed.
 absl::Status StartAtTransaction(env::FileSystem& files, const std::string& path, uint64_t transaction) {
   ByteBuffer first(kMetaTransactionOffset + 8);
   {
@@ -220,8 +236,8 @@ absl::Status StartAtTransaction(env::FileSystem& files, const std::string& path,
   return file->Close();
 }
 
-// A new file whose newest value is `value`, durable but for its name. LMDB can't skip transactions, and the newest two hold
-// two generations each, so up to two generations before are given the same state.
+// A new file whose newest value is `value`, durable but for its name. LMDB can't skip transactions, and the newest two
+// hold two generations each, so up to two generations before are given the same state.
 absl::Status MakeCatalogAt(env::Env env, const std::string& path, const format::CatalogValue& value) {
   env::FileSystem& files = *env.files;
   const uint64_t before = std::min<uint64_t>(value.generation - 1, kGenerationsKept);
@@ -281,8 +297,7 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenLmdbCatalog(env::Env env, const std
   }
   if (SiteIsOn(Site::kCatalogWalk)) ASHLAR_RETURN_IF_ERROR(WalkFile(*env.files, path).status());
   const bool writable = access != Access::kRead;
-  if (exists && writable && SiteIsOn(Site::kCatalogMetaRewrite))
-    ASHLAR_RETURN_IF_ERROR(RewriteMetas(*env.files, path));
+  if (exists && writable && SiteIsOn(Site::kCatalogMetaRewrite)) ASHLAR_RETURN_IF_ERROR(RewriteMetas(*env.files, path));
   std::unique_ptr<LmdbEnvironment::Share> share;
   if (writable || MayLock(*env.files, directory)) {
     ASHLAR_ASSIGN_OR_RETURN(share, LmdbEnvironment::Acquire(env.files->NativePath(path), writable));

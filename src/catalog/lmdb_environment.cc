@@ -43,8 +43,8 @@ size_t RoundUp(size_t bytes) {
   return (bytes + kUnit - 1) / kUnit * kUnit;
 }
 
-// Frees the reader slots of processes that died within a transaction: they would keep the pages of their time from being
-// used again for ever, and fill the table.
+// Frees the reader slots of processes that died within a transaction: they would keep the pages of their time from
+// being used again for ever, and fill the table.
 void FreeDeadReaders(MDB_env* env) {
   int dead = 0;
   mdb_reader_check(env, &dead);
@@ -94,7 +94,7 @@ absl::Status LmdbEnvironment::Open(bool writable) {
   // Never the size that the file states: it is not checked by anything.
   code = mdb_env_set_mapsize(env_, RoundUp(std::max(kMapBytesMin, static_cast<size_t>(info.st_size) * 2)));
   // NOTLS ties reader slots to transactions, so that any thread may read and none leaves a slot behind.
-  // NOMETASYNC: LMDB would write the meta page through an O_DSYNC descriptor, and when that fails spoil it (UndoMeta). We sync
+  // NOMETASYNC: LMDB would write the meta page through an O_DSYNC descriptor, and when that fails spoil it. We sync
   // the file once more instead, which costs the same.
   const unsigned flags = MDB_NOSUBDIR | MDB_NOTLS | MDB_NOMETASYNC | (writable ? 0u : unsigned{MDB_RDONLY});
   if (code == 0) code = mdb_env_open(env_, path_.c_str(), flags, kFileMode);
@@ -131,7 +131,7 @@ LmdbEnvironment::~LmdbEnvironment() {
 }
 
 absl::StatusOr<std::unique_ptr<LmdbEnvironment::Share>> LmdbEnvironment::Acquire(const std::string& path,
-                                                                                bool writable) {
+                                                                                 bool writable) {
   Registry& registry = TheRegistry();
   const std::lock_guard<std::mutex> guard(registry.mutex);
   ASHLAR_ASSIGN_OR_RETURN(const FileKey key, KeyOfFile(path));
@@ -140,7 +140,7 @@ absl::StatusOr<std::unique_ptr<LmdbEnvironment::Share>> LmdbEnvironment::Acquire
   if (slot != nullptr && slot->pid_ != ::getpid()) slot = nullptr;
   if (slot == nullptr) {
     std::unique_ptr<LmdbEnvironment, void (*)(LmdbEnvironment*)> fresh(new LmdbEnvironment(path),
-                                                                      [](LmdbEnvironment* e) { delete e; });
+                                                                       [](LmdbEnvironment* e) { delete e; });
     if (const absl::Status status = fresh->Open(writable); !status.ok()) {
       registry.environments.erase(key);
       return status;
@@ -190,40 +190,19 @@ absl::Status LmdbEnvironment::Grow(size_t bytes_min) {
   return code == 0 ? absl::OkStatus() : LmdbError(code, "mdb_env_set_mapsize", path_);
 }
 
-int LmdbEnvironment::ReadMetaToOverwrite(MDB_txn* txn, MetaImage* image) const {
-  MDB_stat stat{};
-  mdb_filehandle_t file{};
-  int code = mdb_env_stat(env_, &stat);
-  if (code == 0) code = mdb_env_get_fd(env_, &file);
-  if (code != 0) return code;
-  image->offset = static_cast<off_t>(mdb_txn_id(txn) % 2 * stat.ms_psize);
-  const ssize_t got = ::pread(file, image->bytes.data(), image->bytes.size(), image->offset);
-  return got < 0 ? errno : got == static_cast<ssize_t>(image->bytes.size()) ? 0 : MDB_CORRUPTED;
-}
-
-// When its write of a meta page fails, LMDB puts the old transaction's number back over the new trees, which is no state
-// at all. What was there before is the state that the page cache must show.
-void LmdbEnvironment::UndoMeta(const MetaImage& image) const {
-  mdb_filehandle_t file{};
-  if (mdb_env_get_fd(env_, &file) != 0) return;
-  const ssize_t written = ::pwrite(file, image.bytes.data(), image.bytes.size(), image.offset);
-  if (written == static_cast<ssize_t>(image.bytes.size())) ::fdatasync(file);
-}
-
 // No space before the meta page was written leaves the old state; anything else is found out by reopening.
-absl::Status LmdbEnvironment::CommitFailed(int code, const MetaImage& overwritten) {
+absl::Status LmdbEnvironment::CommitFailed(int code) {
   const absl::Status status = LmdbError(code, "mdb_txn_commit", path_);
   MDB_txn* probe = nullptr;
   const int usable = mdb_txn_begin(env_, nullptr, 0, &probe);
   if (usable == 0) mdb_txn_abort(probe);
   if (absl::IsResourceExhausted(status) && usable == 0) return status;
-  fate_unknown_ = true;
-  UndoMeta(overwritten);
+  fate_unknown_ = commit_failed_ = true;
   return absl::IsResourceExhausted(status) ? Internal(FromAbsl(status.message())) : status;
 }
 
-// The new state is in the page cache, and its pages are on the disk. If its meta page does not get there either state may be
-// found after power is lost, so nothing may be removed before the store was opened again.
+// The new state is in the page cache, and its pages are on the disk. If its meta page does not get there either state
+// may be found after power is lost, so nothing may be removed before the store was opened again.
 absl::Status LmdbEnvironment::SyncMeta() {
   const int code = SiteIsOn(Site::kCatalogMetaSync) ? mdb_env_sync(env_, 1) : 0;
   if (code == 0) return absl::OkStatus();
@@ -246,9 +225,7 @@ absl::Status LmdbEnvironment::Transact(bool write, const std::function<absl::Sta
       if (code == 0) {
         MDB_envinfo info{};
         mdb_env_info(env_, &info);
-        MetaImage overwritten;
-        const int read = write ? ReadMetaToOverwrite(txn, &overwritten) : 0;
-        const absl::Status status = read == 0 ? body(txn, dbi_) : LmdbError(read, "pread", path_);
+        const absl::Status status = body(txn, dbi_);
         const bool full = absl::IsOutOfRange(status);
         if (!write || (!status.ok() && !full)) {
           mdb_txn_abort(txn);
@@ -260,7 +237,7 @@ absl::Status LmdbEnvironment::Transact(bool write, const std::function<absl::Sta
         } else {
           code = mdb_txn_commit(txn);
           if (code == 0) return SyncMeta();
-          if (code != MDB_MAP_FULL) return CommitFailed(code, overwritten);
+          if (code != MDB_MAP_FULL) return CommitFailed(code);
         }
         grow_to = info.me_mapsize * 2;
       }

@@ -6,9 +6,7 @@
 #include <lmdb.h>
 #include <sys/types.h>
 
-#include <array>
 #include <atomic>
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <shared_mutex>
@@ -52,6 +50,9 @@ class LmdbEnvironment {
 
   // After a commit that failed in a way that leaves its fate open.
   bool fate_unknown() const { return fate_unknown_; }
+  // LMDB itself gave up: when it can't write a meta page it puts the old transaction's number back over the new trees,
+  // which is no state at all.
+  bool may_have_spoiled_meta() const { return commit_failed_; }
 
  private:
   explicit LmdbEnvironment(std::string path) : path_(std::move(path)) {}
@@ -62,15 +63,8 @@ class LmdbEnvironment {
   absl::Status Reopen(bool writable);
   absl::Status Begin(bool write, MDB_txn** txn);
   absl::Status Grow(size_t bytes_min);
-  // The sector of the meta page that a commit is going to overwrite.
-  struct MetaImage {
-    off_t offset = 0;
-    std::array<std::byte, 512> bytes;
-  };
-  int ReadMetaToOverwrite(MDB_txn* txn, MetaImage* image) const;  // an error code of LMDB
-  void UndoMeta(const MetaImage& image) const;
   absl::Status SyncMeta();
-  absl::Status CommitFailed(int code, const MetaImage& overwritten);
+  absl::Status CommitFailed(int code);
 
   const std::string path_;
   pid_t pid_ = 0;
@@ -81,6 +75,7 @@ class LmdbEnvironment {
   MDB_dbi dbi_ = 0;
   bool writable_ = false;
   std::atomic<bool> fate_unknown_ = false;
+  std::atomic<bool> commit_failed_ = false;
 };
 
 }  // namespace ashlar::catalog

@@ -1,12 +1,12 @@
 // Checkpoint: a copy of the store as a snapshot sees it, in another directory. Segment files are linked or copied, the
-// overlay becomes one more segment, the deaths up to the snapshot's sequence a deaths file; when all of that is durable,
-// the copy's catalog is put in place by a rename, which is the moment at which the copy becomes the new state.
+// overlay becomes one more segment, the deaths up to the snapshot's sequence a deaths file; when all of that is
+// durable, the copy's catalog is put in place by a rename, which is the moment at which the copy becomes the new state.
 //
 // The snapshot is all that is taken from the living store, so nobody waits. Files that a merge removes meanwhile are
 // copied from what the snapshot keeps open.
 //
-// File numbers. Segments keep theirs, so that the next incremental checkpoint knows them again. What a checkpoint writes
-// itself is numbered far beyond what the store will have come to by then.
+// File numbers. Segments keep theirs, so that the next incremental checkpoint knows them again. What a checkpoint
+// writes itself is numbered far beyond what the store will have come to by then.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -94,8 +94,8 @@ class CheckpointWriter {
   std::unique_ptr<env::FileLock> lock_;
   bool made_directory_ = false;
   bool made_lock_ = false;
-  bool owned_ = false;       // the directory is free for us, or holds a checkpoint of this store
-  bool committing_ = false;  // the new files may be named by the catalog from here on
+  bool owned_ = false;             // the directory is free for us, or holds a checkpoint of this store
+  bool committing_ = false;        // the new files may be named by the catalog from here on
   std::vector<std::string> made_;  // names of new files
   std::optional<format::CatalogValue> old_;
   format::CatalogValue value_;  // the new state
@@ -111,8 +111,7 @@ bool CheckpointWriter::Names(const format::CatalogValue& value, std::string_view
 
 absl::Status CheckpointWriter::CheckPlace() const {
   if (target_.empty()) return InvalidArgument("a checkpoint needs a directory");
-  if (IsInside(target_, source_))
-    return InvalidArgument(absl::StrCat(target_, ": is the store itself, or inside it"));
+  if (IsInside(target_, source_)) return InvalidArgument(absl::StrCat(target_, ": is the store itself, or inside it"));
   if (IsInside(source_, target_)) return InvalidArgument(absl::StrCat(target_, ": the store is inside it"));
   // The same by another spelling, and other stores: what is in a store's directory may be taken for its own.
   for (std::string parent = ParentOf(target_), last; parent != last; last = std::exchange(parent, ParentOf(parent))) {
@@ -145,8 +144,8 @@ absl::Status CheckpointWriter::TakeExisting() {
   if (!HasCatalog(entries)) {
     // An empty directory, or a first checkpoint that broke off.
     for (const env::FileSystem::DirectoryEntry& entry : entries)
-      if (!entry.is_file || (segment::NumberOf(entry.name) == 0 && DeathsNumberOf(entry.name) == 0 &&
-                             entry.name != kLockFileName))
+      if (!entry.is_file ||
+          (segment::NumberOf(entry.name) == 0 && DeathsNumberOf(entry.name) == 0 && entry.name != kLockFileName))
         return Refuse(absl::StrCat("holds ", entry.name, " and no checkpoint"));
   }
   made_lock_ = std::none_of(entries.begin(), entries.end(), [](const auto& e) { return e.name == kLockFileName; });
@@ -240,8 +239,8 @@ absl::Status CheckpointWriter::AddSegment(const LiveSegment& live) {
 }
 
 absl::Status CheckpointWriter::AddSegments() {
-  // Not even unverified: which documents of a segment that was sealed off are dead may not be known, and the copy's floor
-  // would say that it is.
+  // Not even unverified: which documents of a segment that was sealed off are dead may not be known, and the copy's
+  // floor would say that it is.
   for (const std::shared_ptr<LiveSegment>& live : view_.segments)
     if (const std::optional<SegmentDamage> damage = live->damage(); damage.has_value())
       return Annotate(damage->status, "a damaged store is not copied; see Salvage");
@@ -258,9 +257,9 @@ absl::Status CheckpointWriter::AddOverlay() {
   spec.schema_number = value_.schema_number;
   spec.generation = value_.generation;
   made_.push_back(segment::FileName(spec.number));
-  ASHLAR_ASSIGN_OR_RETURN(const std::optional<format::SegmentEntry> entry,
-                          WriteOverlaySegment(env_, target_, *view_.overlay, cell_.overlay_documents, cell_.sequence,
-                                              std::move(spec)));
+  ASHLAR_ASSIGN_OR_RETURN(
+      const std::optional<format::SegmentEntry> entry,
+      WriteOverlaySegment(env_, target_, *view_.overlay, cell_.overlay_documents, cell_.sequence, std::move(spec)));
   if (!entry.has_value()) return absl::OkStatus();
   value_.segments.push_back(*entry);
   report_.bytes_written += entry->file_bytes;
@@ -317,9 +316,9 @@ absl::Status CheckpointWriter::Build() {
 // Before the commit, so that an old checkpoint is never given up for a damaged one.
 absl::Status CheckpointWriter::VerifySegments() const {
   for (const format::SegmentEntry& entry : value_.segments) {
-    ASHLAR_ASSIGN_OR_RETURN(const std::shared_ptr<const segment::Segment> segment,
-                            segment::Segment::Open(env_, target_, entry, value_.store_id, value_.generation,
-                                                   OpenMode::kMapped));
+    ASHLAR_ASSIGN_OR_RETURN(
+        const std::shared_ptr<const segment::Segment> segment,
+        segment::Segment::Open(env_, target_, entry, value_.store_id, value_.generation, OpenMode::kMapped));
     if (!options_.verify) continue;
     const std::vector<absl::Status> findings = segment->Check();
     if (!findings.empty()) return findings.front();

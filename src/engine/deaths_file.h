@@ -12,7 +12,8 @@
 namespace ashlar::engine {
 
 // A new file, synced; its name is the caller's to make durable. Returns its size. After a failure it may be there.
-absl::StatusOr<uint64_t> WriteDeathsFile(const env::Env& env, const std::string& path, const format::DeathsFile& deaths);
+absl::StatusOr<uint64_t> WriteDeathsFile(const env::Env& env, const std::string& path,
+                                         const format::DeathsFile& deaths);
 
 }  // namespace ashlar::engine
 

@@ -23,8 +23,8 @@ constexpr Sequence kUnsyncedSequencesMax = Sequence{1} << 29;
 
 }  // namespace
 
-// A damaged or missing segment must not keep the others from being read. Whether it is missing because a writer has published
-// a newer generation, a reader finds out by reading the catalog again.
+// A damaged or missing segment must not keep the others from being read. Whether it is missing because a writer has
+// published a newer generation, a reader finds out by reading the catalog again.
 absl::StatusOr<std::shared_ptr<LiveSegment>> Engine::OpenNamedSegment(const format::SegmentEntry& entry) {
   absl::StatusOr<std::shared_ptr<const segment::Segment>> segment =
       segment::Segment::Open(env_, directory_, entry, committed_.store_id, committed_.generation,
@@ -105,8 +105,8 @@ absl::Status Engine::LoadDeaths(const format::CatalogValue& value,
   return absl::OkStatus();
 }
 
-// Where damage keeps a segment's lengths from being summed, its live documents are taken to be as long as the mean of the others.
-// Only partial answers can show that: a search that needs the lengths of that index fails at this segment.
+// Where damage keeps a segment's lengths from being summed, its live documents are taken to be as long as the mean of
+// the others. Only partial answers can show that: a search that needs the lengths of that index fails at this segment.
 absl::StatusOr<LengthSums> Engine::SumLiveLengths(const View& view, uint64_t* live_documents) const {
   const Schema& schema = *view.schema;
   LengthSums sums(schema.fields.size() + 1, 0);
@@ -247,19 +247,18 @@ absl::Status Engine::ReplayRecord(const journal::Record& record) {
   return absl::OkStatus();
 }
 
-// A file that no catalog of this generation can have left behind shows that the catalog went back: then nothing is removed.
+// A file that no catalog of this generation can have left behind shows that the catalog went back: then nothing is
+// removed.
 absl::Status Engine::CheckOrphanGeneration(format::FileKind kind, uint64_t number, const std::string& path) const {
   // A checkpoint that was being renewed when the power went has some of the newer files.
   if (format::IsCheckpoint(committed_)) return absl::OkStatus();
   std::optional<uint64_t> generation;  // that the catalog had when the file was made
   if (kind == format::FileKind::kSegment) {
-    const absl::StatusOr<uint64_t> built_on =
-        segment::PeekGeneration(env_, directory_, number, committed_.store_id);
+    const absl::StatusOr<uint64_t> built_on = segment::PeekGeneration(env_, directory_, number, committed_.store_id);
     if (built_on.ok()) generation = *built_on;
   } else if (kind == format::FileKind::kDeaths) {
     const absl::StatusOr<ByteBuffer> bytes = env::ReadFile(*env_.files, path);
-    const absl::StatusOr<format::DeathsFile> deaths =
-        bytes.ok() ? format::DecodeDeaths(*bytes, path) : bytes.status();
+    const absl::StatusOr<format::DeathsFile> deaths = bytes.ok() ? format::DecodeDeaths(*bytes, path) : bytes.status();
     if (deaths.ok() && deaths->store_id == committed_.store_id) generation = deaths->generation - 1;
   }
   if (!generation.has_value() || *generation <= committed_.generation) return absl::OkStatus();

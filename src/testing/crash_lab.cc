@@ -61,8 +61,9 @@ void LabRun::AddFinding(Driver driver, std::string_view workload, uint64_t seed,
   finding.workload = workload;
   finding.seed = seed;
   finding.message = std::string(status.message());
-  finding.replay = absl::StrCat("ashlar crashlab --drivers ", finding.driver, " --seed ", seed,
-                                driver == Driver::kRandom ? " --runs 1" : absl::StrCat(" --workload ", finding.workload));
+  finding.replay =
+      absl::StrCat("ashlar crashlab --drivers ", finding.driver, " --seed ", seed,
+                   driver == Driver::kRandom ? " --runs 1" : absl::StrCat(" --workload ", finding.workload));
   AddFinding(std::move(finding));
 }
 
@@ -73,8 +74,7 @@ void LabRun::AddFinding(LabFinding finding) {
 }
 
 bool LabRun::Done() const {
-  return finding_count_ >= options_.findings_max ||
-         (options_.states_max != 0 && states_.size() >= options_.states_max);
+  return finding_count_ >= options_.findings_max || (options_.states_max != 0 && states_.size() >= options_.states_max);
 }
 
 LabReport LabRun::Report() const {

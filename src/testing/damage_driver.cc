@@ -1,7 +1,7 @@
 // The damage driver: small stores with one file damaged at rest. A bit is flipped, the end is cut off, two sectors are
-// exchanged as misdirected writes leave them, or the file is gone, or one of another store, of the same store's other life, an older
-// version of itself, or another file of its kind. What is then read is right or a typed error, and nothing that the store
-// writes afterwards makes damage look whole.
+// exchanged as misdirected writes leave them, or the file is gone, or one of another store, of the same store's other
+// life, an older version of itself, or another file of its kind. What is then read is right or a typed error, and
+// nothing that the store writes afterwards makes damage look whole.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -32,9 +32,7 @@ constexpr uint64_t kProbeKey = 1'000'000;
 constexpr std::string_view kDamaged[] = {"deletes_after_flush_sync", "fields_sync", "keyless_os", "merges_os",
                                          "watermarks_sync"};
 
-bool IsTyped(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsFailedPrecondition(status);
-}
+bool IsTyped(const absl::Status& status) { return absl::IsDataLoss(status) || absl::IsFailedPrecondition(status); }
 
 // A store at rest, and what it must hold.
 struct Specimen {
@@ -55,7 +53,7 @@ struct Damage {
   enum class Kind : uint8_t { kBit, kCut, kSectors, kMissing, kReplaced };
   Kind kind = Kind::kBit;
   std::string file;
-  uint64_t at = 0;  // a bit, the size that is left, a sector, or which of the specimen's replacements
+  uint64_t at = 0;         // a bit, the size that is left, a sector, or which of the specimen's replacements
   std::string other_file;  // kSectors
   uint64_t other_sector = 0;
 };
@@ -123,8 +121,8 @@ absl::StatusOr<Files> OtherLifeFiles(const env::SimDisk& then, const Workload& w
   return FilesOf(*disk);
 }
 
-// Journal files of another life are left out: they are what that life acknowledged, and nothing but the operator can know that
-// it is not this one's.
+// Journal files of another life are left out: they are what that life acknowledged, and nothing but the operator can
+// know that it is not this one's.
 absl::Status AddReplacements(uint64_t seed, const std::vector<Files>& versions, const env::SimDisk& middle,
                              Specimen* specimen) {
   const Files now = FilesOf(*specimen->disk);
@@ -142,7 +140,8 @@ absl::Status AddReplacements(uint64_t seed, const std::vector<Files>& versions, 
       if (other != file && KindOf(other) == KindOf(file)) add(file, other, others_bytes);
     std::set<uint64_t> seen;
     for (size_t i = 0; i < versions.size(); ++i)
-      if (const auto found = versions[i].find(file); found != versions[i].end() && seen.insert(Checksum(found->second, 0)).second)
+      if (const auto found = versions[i].find(file);
+          found != versions[i].end() && seen.insert(Checksum(found->second, 0)).second)
         add(file, absl::StrCat("its version after operation ", i), found->second);
   }
   return absl::OkStatus();
@@ -228,7 +227,8 @@ absl::Status Examination::Read() {
   if (ok) {
     size_t index = 0;
     state_ = history.Match(*found, store_->schema(), store_->GetStats().watermark, specimen_.least, &index);
-    if (state_ == nullptr) return Internal(absl::StrCat("the ", found->size(), " documents read are not what was written"));
+    if (state_ == nullptr)
+      return Internal(absl::StrCat("the ", found->size(), " documents read are not what was written"));
     expected_ = *found;
   } else if (specimen_.least == history.acknowledged()) {
     state_ = history.state(history.acknowledged());  // what can be read must be of it
@@ -243,8 +243,7 @@ absl::Status Examination::Search(const Snapshot& snapshot, const LabState& state
     const size_t query = prng_.Below(LabQueries().size());
     const absl::StatusOr<PreparedQuery> prepared = store_->Prepare(LabQueries()[query].query);
     if (!prepared.ok()) return prepared.status();
-    const absl::Status status =
-        CompareSearch(snapshot, *prepared, LabQueries()[query].options, state.Expected(query));
+    const absl::Status status = CompareSearch(snapshot, *prepared, LabQueries()[query].options, state.Expected(query));
     ASHLAR_RETURN_IF_ERROR(Judge(status, "Search", &ok));
   }
   for (const auto& [id, document] : state.documents) {

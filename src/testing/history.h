@@ -1,5 +1,5 @@
-// What a workload has done to a store and what it may rely on: every state that the store may be in, in order, and which of
-// them the promises of docs/durability.md still allow.
+// What a workload has done to a store and what it may rely on: every state that the store may be in, in order, and
+// which of them the promises of docs/durability.md still allow.
 #ifndef ASHLAR_SRC_TESTING_HISTORY_H_
 #define ASHLAR_SRC_TESTING_HISTORY_H_
 
@@ -41,7 +41,8 @@ struct LabState {
   mutable std::vector<std::optional<OracleResult>> expected_;
 };
 using LabStatePtr = std::shared_ptr<const LabState>;
-LabStatePtr MakeState(std::shared_ptr<const Oracle> oracle, std::optional<uint64_t> watermark, DocumentId uncertain_from);
+LabStatePtr MakeState(std::shared_ptr<const Oracle> oracle, std::optional<uint64_t> watermark,
+                      DocumentId uncertain_from);
 
 // Not thread safe.
 class History {
@@ -84,7 +85,8 @@ class History {
   size_t least_after_power_loss() const { return durable_; }
   size_t least_after_kill() const { return journaled_ ? acknowledged_ : durable_; }
 
-  // The store was closed, so that even after power loss the next sequence follows the last one; until it is opened again.
+  // The store was closed, so that even after power loss the next sequence follows the last one; until it is opened
+  // again.
   void SetSealed(bool sealed) { sealed_ = sealed; }
   // Where the next batch must be given a sequence that is known: that one.
   std::optional<Sequence> next_sequence_exactly() const {

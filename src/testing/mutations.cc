@@ -114,9 +114,9 @@ std::vector<std::string> MutationSites() {
   return names;
 }
 
-absl::StatusOr<std::vector<MutationResult>> RunMutations(
-    const CrashLabOptions& options, const std::vector<std::string>& sites,
-    const std::function<void(const MutationResult&)>& done) {
+absl::StatusOr<std::vector<MutationResult>> RunMutations(const CrashLabOptions& options,
+                                                         const std::vector<std::string>& sites,
+                                                         const std::function<void(const MutationResult&)>& done) {
   std::vector<MutationResult> results;
   for (const std::string& name : sites.empty() ? MutationSites() : sites) {
     const Site site = SiteOf(name);

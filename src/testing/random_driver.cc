@@ -1,5 +1,5 @@
-// The random driver: long seeded runs over random schemas and options. Crashes are tried all along; the run goes on with
-// one of them, with what a fault left, or with a disk that was full for a while.
+// The random driver: long seeded runs over random schemas and options. Crashes are tried all along; the run goes on
+// with one of them, with what a fault left, or with a disk that was full for a while.
 #include <algorithm>
 #include <utility>
 
@@ -108,7 +108,10 @@ Operation RandomRun::RandomWrite(const Options& now) {
       operation.parts.push_back({BatchPart::Kind::kPut, next_new_key_++, prng_.Below(20)});
     return operation;
   }
-  const uint64_t count = prng_.OneIn(20) ? 0 : prng_.OneIn(30) ? prng_.Below(60) : prng_.OneIn(3) ? 1 + prng_.Below(6) : 1;
+  const uint64_t count = prng_.OneIn(20)   ? 0
+                         : prng_.OneIn(30) ? prng_.Below(60)
+                         : prng_.OneIn(3)  ? 1 + prng_.Below(6)
+                                           : 1;
   for (uint64_t i = 0; i < count; ++i) operation.parts.push_back(RandomPart());
   if (prng_.OneIn(4)) operation.write.watermark = prng_.Below(1000);
   constexpr Durability kModes[] = {Durability::kSync, Durability::kOs, Durability::kInterval};
@@ -161,9 +164,9 @@ void RandomRun::PlanTrouble(WorkloadRunner* runner) {
     absl::StrAppend(&trouble_, " room for ", room, " bytes");
   }
   if (!prng_.OneIn(2)) return;
-  constexpr SimOp kOps[] = {SimOp::kWrite,  SimOp::kSync,          SimOp::kCreate, SimOp::kRename, SimOp::kRemove,
-                            SimOp::kOpen,   SimOp::kSyncDirectory, SimOp::kRead,   SimOp::kMap,    SimOp::kWrite,
-                            SimOp::kStat};
+  constexpr SimOp kOps[] = {SimOp::kWrite,  SimOp::kSync,  SimOp::kCreate,        SimOp::kRename,
+                            SimOp::kRemove, SimOp::kOpen,  SimOp::kSyncDirectory, SimOp::kRead,
+                            SimOp::kMap,    SimOp::kWrite, SimOp::kStat};
   constexpr int kErrors[] = {EIO, EIO, ENOSPC, EDQUOT, ENOMEM, EMFILE};
   SimFault fault;
   fault.op = kOps[prng_.Below(std::size(kOps))];

@@ -88,9 +88,7 @@ absl::Status CheckNoStrays(const env::Env& env, const std::string& directory) {
   return absl::OkStatus();
 }
 
-absl::Status RecoveryChecker::Explore(const env::SimDisk& disk) {
-  return ExploreAt(disk, options_.policies_max, 0);
-}
+absl::Status RecoveryChecker::Explore(const env::SimDisk& disk) { return ExploreAt(disk, options_.policies_max, 0); }
 
 absl::Status RecoveryChecker::ExploreOne(const env::SimDisk& disk, const env::CrashPolicy& policy) {
   return ExploreCopy(disk, policy, 0);
@@ -133,8 +131,8 @@ bool RecoveryChecker::IsAllowed(const KnownState& known) const {
 absl::StatusOr<std::unique_ptr<Store>> RecoveryChecker::Open(env::SimDisk* disk, const env::Env& env,
                                                              const Options& options, int depth, uint64_t hash) {
   absl::Status finding;
-  const bool explore = depth < options_.depth_max && options_.recovery_share != 0 &&
-                       (hash >> 8) % options_.recovery_share == 0;
+  const bool explore =
+      depth < options_.depth_max && options_.recovery_share != 0 && (hash >> 8) % options_.recovery_share == 0;
   if (explore) {
     disk->SetObserver([&](const env::SimOperation&) {
       if (!finding.ok()) return;

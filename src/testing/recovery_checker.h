@@ -23,21 +23,21 @@ struct RecoveryOptions {
   uint64_t recovery_share = 8;       // one state of so many has its recovery crashed as well; 0: none
 };
 
-// What is known of a state that was recovered before, by its hash: it needs no second look as long as the promises allow
-// it. May be shared by histories of one workload and seed.
+// What is known of a state that was recovered before, by its hash: it needs no second look as long as the promises
+// allow it. May be shared by histories of one workload and seed.
 struct KnownState {
   uint64_t fingerprint = 0;
-  Sequence sequence = 0;  // that it gave to the next batch
+  Sequence sequence = 0;    // that it gave to the next batch
   bool numbers_on = false;  // with an end that was clean it would have been the next one
-  uint64_t copy = 0;      // of the checkpoint, 0: none
+  uint64_t copy = 0;        // of the checkpoint, 0: none
 };
 using KnownStates = absl::flat_hash_map<uint64_t, KnownState>;
 
 // Explores crashes of one history. Not thread safe; the objects given must outlive it.
 class RecoveryChecker {
  public:
-  RecoveryChecker(const RecoveryOptions& options, const Options& store_options, const History* history, StateSet* states,
-                  LabCounters* counters, KnownStates* known)
+  RecoveryChecker(const RecoveryOptions& options, const Options& store_options, const History* history,
+                  StateSet* states, LabCounters* counters, KnownStates* known)
       : options_(options),
         store_options_(store_options),
         history_(*history),
@@ -55,12 +55,13 @@ class RecoveryChecker {
   absl::Status ExploreCopy(const env::SimDisk& disk, const env::CrashPolicy& policy, int depth);
   bool IsAllowed(const KnownState& known) const;
   absl::Status Recover(env::SimDisk* disk, uint64_t hash, int depth, KnownState* known);
-  absl::StatusOr<std::unique_ptr<Store>> Open(env::SimDisk* disk, const env::Env& env, const Options& options, int depth,
-                                              uint64_t hash);
+  absl::StatusOr<std::unique_ptr<Store>> Open(env::SimDisk* disk, const env::Env& env, const Options& options,
+                                              int depth, uint64_t hash);
   absl::Status CheckAnswers(const Store& store, const Snapshot& snapshot, const LabState& state, uint64_t hash) const;
   absl::Status CheckCopy(const env::Env& env, const Store& store, const LabState& state, uint64_t* fingerprint) const;
-  absl::Status CheckWrites(env::SimDisk* disk, const env::Env& env, const Options& options, std::unique_ptr<Store> store,
-                           const DocumentList& found, uint64_t hash, int depth, KnownState* known) const;
+  absl::Status CheckWrites(env::SimDisk* disk, const env::Env& env, const Options& options,
+                           std::unique_ptr<Store> store, const DocumentList& found, uint64_t hash, int depth,
+                           KnownState* known) const;
 
   const RecoveryOptions options_;
   const Options store_options_;

@@ -43,7 +43,7 @@ class Parser {
   const std::string_view source_;
   int line_ = 0;
   std::vector<Workload> workloads_;
-  Options now_;  // of the workload, so far
+  Options now_;                                       // of the workload, so far
   std::vector<std::pair<uint64_t, size_t>> repeats_;  // how often, and from which operation
 };
 
@@ -97,9 +97,9 @@ absl::Status Parser::ParseLine(const Words& words) {
     for (uint64_t i = 1; i < times; ++i) operations.insert(operations.end(), body.begin(), body.end());
     return absl::OkStatus();
   }
-  static const std::map<std::string, int> kWrites = {{"put", 0},    {"insert", 0},    {"put_if", 0}, {"put_if_stale", 0},
-                                                     {"delete", 0}, {"delete_id", 0}, {"batch", 0},  {"bad", 0},
-                                                     {"fail", 0},   {"empty", 0},     {"load", 0}};
+  static const std::map<std::string, int> kWrites = {
+      {"put", 0},   {"insert", 0}, {"put_if", 0}, {"put_if_stale", 0}, {"delete", 0}, {"delete_id", 0},
+      {"batch", 0}, {"bad", 0},    {"fail", 0},   {"empty", 0},        {"load", 0}};
   if (kWrites.contains(verb)) {
     Operation operation;
     operation.line = line_;
@@ -147,7 +147,8 @@ absl::StatusOr<Operation> Parser::ParseUpkeep(const Words& words) const {
   return operation;
 }
 
-// "put 3", "put 1..5" (five batches), "batch put 3; delete 4", "fail insert 3"; then watermark=N durability=MODE words=N.
+// "put 3", "put 1..5" (five batches), "batch put 3; delete 4", "fail insert 3"; then watermark=N durability=MODE
+// words=N.
 absl::Status Parser::ParseParts(const Words& words, Operation* operation, std::vector<Operation>* operations) const {
   Words rest;
   uint64_t more_words = 0;
@@ -202,9 +203,9 @@ absl::Status Parser::ParseParts(const Words& words, Operation* operation, std::v
 
 absl::Status Parser::ParsePart(const Words& words, std::vector<BatchPart>* parts) const {
   static const std::map<std::string, BatchPart::Kind> kKinds = {
-      {"put", BatchPart::Kind::kPut},          {"insert", BatchPart::Kind::kInsert},
-      {"put_if", BatchPart::Kind::kPutIf},     {"put_if_stale", BatchPart::Kind::kPutIfStale},
-      {"delete", BatchPart::Kind::kDelete},    {"delete_id", BatchPart::Kind::kDeleteId},
+      {"put", BatchPart::Kind::kPut},         {"insert", BatchPart::Kind::kInsert},
+      {"put_if", BatchPart::Kind::kPutIf},    {"put_if_stale", BatchPart::Kind::kPutIfStale},
+      {"delete", BatchPart::Kind::kDelete},   {"delete_id", BatchPart::Kind::kDeleteId},
       {"bad", BatchPart::Kind::kBadDocument},
   };
   const auto kind = kKinds.find(words[0]);
@@ -259,7 +260,8 @@ absl::Status Parser::ParseOption(const std::string& name, const std::string& val
 }
 
 // Few words, so that documents share them and every list has several postings.
-constexpr const char* kBodyWords[] = {"stone", "wall", "lime", "arch", "running", "mortar", "slate", "chalk", "caf\u00e9"};
+constexpr const char* kBodyWords[] = {"stone",  "wall",  "lime",  "arch",     "running",
+                                      "mortar", "slate", "chalk", "caf\u00e9"};
 
 Clause MakeClause(Occur occur, std::string field, std::string text, double boost = 1) {
   return {occur, std::move(field), std::move(text), boost};

@@ -67,10 +67,7 @@ bool IsNewerCopy(const absl::Status& status) {
 }
 
 WorkloadRunner::WorkloadRunner(env::SimDisk* disk, const Workload* workload, History* history)
-    : disk_(disk),
-      workload_(*workload),
-      history_(*history),
-      options_(workload->options) {}
+    : disk_(disk), workload_(*workload), history_(*history), options_(workload->options) {}
 
 WorkloadRunner::~WorkloadRunner() { Die(); }
 
@@ -295,8 +292,8 @@ absl::Status WorkloadRunner::Write(const Operation& operation) {
     if (result.ok()) return Internal("a batch that breaks a rule was accepted");
     // Which of several broken rules is named does not matter.
     const absl::Status& refused = result.status();
-    const bool names_a_rule = absl::IsInvalidArgument(refused) || absl::IsAlreadyExists(refused) ||
-                              absl::IsFailedPrecondition(refused);
+    const bool names_a_rule =
+        absl::IsInvalidArgument(refused) || absl::IsAlreadyExists(refused) || absl::IsFailedPrecondition(refused);
     return names_a_rule ? absl::OkStatus() : Excuse(refused, "a bad batch");
   }
   if (!result.ok()) {

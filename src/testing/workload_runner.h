@@ -31,7 +31,8 @@ absl::Status CompareLive(const Store& store, const History& history);
 
 // OK if the checkpoint is one of those that may be there; `fingerprint` is its state's, 0 for none.
 absl::Status CompareCopy(const env::Env& env, const History& history, uint64_t* fingerprint);
-// Whether a checkpoint was refused because the one in place is newer: the store lost what was not durable, the copy not.
+// Whether a checkpoint was refused because the one in place is newer: the store lost what was not durable, the copy
+// not.
 bool IsNewerCopy(const absl::Status& status);
 
 // One thread. The disk, the workload and the history must outlive it.

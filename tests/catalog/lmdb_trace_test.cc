@@ -1,8 +1,8 @@
-// Power loss under a store whose catalog is LMDB. LMDB does its own I/O, so it can't stand on the simulated disk. Instead all
-// writes, syncs and renames of a few workloads, LMDB's and everybody's, are recorded in one order (write_trace.h), and cut
-// at every place: whatever of the un-synced part is there, the store opens, its catalog is of the last committed generation
-// or of the one that was being committed, no file that it needs is gone, every acknowledged batch is there, answers are the
-// oracle's, the check is clean and a write works.
+// Power loss under a store whose catalog is LMDB. LMDB does its own I/O, so it can't stand on the simulated disk.
+// Instead all writes, syncs and renames of a few workloads, LMDB's and everybody's, are recorded in one order
+// (write_trace.h), and cut at every place: whatever of the un-synced part is there, the store opens, its catalog is of
+// the last committed generation or of the one that was being committed, no file that it needs is gone, every
+// acknowledged batch is there, answers are the oracle's, the check is clean and a write works.
 //
 // ASHLAR_TRACE_RANDOM=N in the environment adds N random subsets at every place.
 #include <gtest/gtest.h>
@@ -39,10 +39,10 @@ Schema TraceSchema() {
 
 // What was promised when an operation of the trace was made.
 struct Known {
-  bool created = false;   // Open has returned
-  size_t attempted = 0;   // batches
-  size_t durable = 0;     // batches, by promise
-  size_t reopened = 0;    // times, after a process had died
+  bool created = false;  // Open has returned
+  size_t attempted = 0;  // batches
+  size_t durable = 0;    // batches, by promise
+  size_t reopened = 0;   // times, after a process had died
   bool operator==(const Known&) const = default;
 };
 
@@ -132,7 +132,7 @@ class Workload {
   }
 
   const Options& options() const { return options_; }
-  const std::vector<Oracle>& states() const { return states_; }  // after 0, 1, 2 ... batches
+  const std::vector<Oracle>& states() const { return states_; }   // after 0, 1, 2 ... batches
   const std::vector<Known>& known() const { return all_known_; }  // by mark
 
  private:
@@ -213,9 +213,9 @@ struct Named {
   Durability durability;
 };
 const Named kWorkloads[] = {
-    {"creates_sync", CreatesAndReopens, Durability::kSync},   {"merges_sync", FlushesAndMerges, Durability::kSync},
-    {"merges_os", FlushesAndMerges, Durability::kOs},         {"merges_off", FlushesAndMerges, Durability::kOff},
-    {"fields_sync", AddsManyFields, Durability::kSync},       {"commits_sync", ManyCommits, Durability::kSync},
+    {"creates_sync", CreatesAndReopens, Durability::kSync}, {"merges_sync", FlushesAndMerges, Durability::kSync},
+    {"merges_os", FlushesAndMerges, Durability::kOs},       {"merges_off", FlushesAndMerges, Durability::kOff},
+    {"fields_sync", AddsManyFields, Durability::kSync},     {"commits_sync", ManyCommits, Durability::kSync},
 };
 
 // ---- What must hold after a crash. Each returns what is wrong, or nothing.
@@ -357,7 +357,8 @@ CutResult CutEverywhere(const Trace& trace, const Workload& workload, const std:
     ++result.positions;
     model.VisitImages(model.position(), random, [&](const DiskImage& image) {
       const Known& known = expected.known;
-      const uint64_t promise = expected.generation << 40 | known.attempted << 20 | known.durable << 1 | (known.created ? 1 : 0);
+      const uint64_t promise =
+          expected.generation << 40 | known.attempted << 20 | known.durable << 1 | (known.created ? 1 : 0);
       if (!seen.insert(image.Hash() ^ promise * 0x9E3779B97F4A7C15ull).second) return true;
       result.wrong = CheckRecovery(image, root, workload.options(), expected, workload.states());
       return result.wrong.empty();
@@ -380,7 +381,8 @@ std::string Differences(const DiskImage& model, const DiskImage& disk) {
     if (found == model.files.end()) text += name + " is not in the model; ";
     if (found == model.files.end() || *found->second == *bytes) continue;
     const auto at = std::mismatch(bytes->begin(), bytes->end(), found->second->begin(), found->second->end()).first;
-    absl::StrAppend(&text, name, " differs at ", at - bytes->begin(), " of ", bytes->size(), " and ", found->second->size(), "; ");
+    absl::StrAppend(&text, name, " differs at ", at - bytes->begin(), " of ", bytes->size(), " and ",
+                    found->second->size(), "; ");
   }
   if (model.files.size() != disk.files.size() || model.directories != disk.directories) text += "other names";
   return text;
@@ -445,7 +447,8 @@ TEST_P(LmdbTraceTest, EveryCut) {
   const CutResult result = CutEverywhere(trace, *workload, directory_.path(), RandomSubsets());
   EXPECT_EQ(result.wrong, "");
   EXPECT_GT(result.states, trace.ops.size());
-  std::printf("%s: %zu operations, %zu distinct states after a crash\n", GetParam().name, trace.ops.size(), result.states);
+  std::printf("%s: %zu operations, %zu distinct states after a crash\n", GetParam().name, trace.ops.size(),
+              result.states);
 }
 
 // ---- What the catalog's promises rest on, taken away one at a time: each is found.
@@ -477,8 +480,8 @@ TEST_F(LmdbTraceTest, SyncsThatAreLeftOutAreFound) {
   std::printf("without LMDB's sync of its pages: found at state %zu\n", states);
 }
 
-// A flush, one of whose catalog's syncs fails; the process ends there, or goes on and notices. What is read when the store is
-// opened again may be in the page cache only, and opening removes files.
+// A flush, one of whose catalog's syncs fails; the process ends there, or goes on and notices. What is read when the
+// store is opened again may be in the page cache only, and opening removes files.
 class FailedCommit {
  public:
   explicit FailedCommit(const catalog::TemporaryDirectory& directory) : directory_(directory) {}

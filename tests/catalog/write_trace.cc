@@ -394,11 +394,12 @@ void FailTracedWrite(const std::string& part, int nth) { TheRecorder().FailWrite
 bool ReviveTraced() { return TheRecorder().Revive(); }
 
 std::string ToString(const TraceOp& op) {
-  static constexpr const char* kNames[] = {"create", "mkdir",      "rename",   "remove", "write",
-                                           "truncate", "sync", "sync range", "sync dir", "failed sync", "mark"};
+  static constexpr const char* kNames[] = {"create", "mkdir",      "rename",   "remove",      "write", "truncate",
+                                           "sync",   "sync range", "sync dir", "failed sync", "mark"};
   return std::string(kNames[static_cast<int>(op.kind)]) + " file " + std::to_string(op.file) + " " + op.name +
-         (op.to.empty() ? "" : " -> " + op.to) + " @" + std::to_string(op.offset) + "+" + std::to_string(op.bytes.size()) +
-         (op.shared ? " (mapping)" : "") + (op.kind == Kind::kMark ? " " + std::to_string(op.mark) : "");
+         (op.to.empty() ? "" : " -> " + op.to) + " @" + std::to_string(op.offset) + "+" +
+         std::to_string(op.bytes.size()) + (op.shared ? " (mapping)" : "") +
+         (op.kind == Kind::kMark ? " " + std::to_string(op.mark) : "");
 }
 
 // ---- Images.
@@ -419,7 +420,8 @@ void DiskImage::WriteTo(const std::string& root) const {
   for (const std::string& name : directories) std::filesystem::create_directory(root + "/" + name);
   for (const auto& [name, bytes] : files) {
     const int fd = __real_open64((root + "/" + name).c_str(), O_CREAT | O_EXCL | O_WRONLY, 0644);
-    const bool written = fd >= 0 && __real_pwrite64(fd, bytes->data(), bytes->size(), 0) == static_cast<ssize_t>(bytes->size());
+    const bool written =
+        fd >= 0 && __real_pwrite64(fd, bytes->data(), bytes->size(), 0) == static_cast<ssize_t>(bytes->size());
     ASSERT_TRUE(written) << name;
     __real_close(fd);
   }
@@ -550,8 +552,8 @@ bool CrashModel::Advance() {
   return true;
 }
 
-// Of a mapping's states the newest two may be there: pages are written back at any time. LMDB's reader table is made anew
-// by whoever is alone with it, so what it holds after a crash is of no interest, and is taken as written.
+// Of a mapping's states the newest two may be there: pages are written back at any time. LMDB's reader table is made
+// anew by whoever is alone with it, so what it holds after a crash is of no interest, and is taken as written.
 void CrashModel::AddWrite(const TraceOp& op) {
   File& file = files_[op.file];
   if (trace_.names[static_cast<size_t>(op.file)].ends_with("-lock")) {
@@ -562,7 +564,8 @@ void CrashModel::AddWrite(const TraceOp& op) {
   }
   if (op.shared) {
     const auto older = std::find_if(file.pending.begin(), file.pending.end(), [](const Change& c) { return c.shared; });
-    if (std::count_if(older, file.pending.end(), [](const Change& c) { return c.shared; }) > 1) file.pending.erase(older);
+    if (std::count_if(older, file.pending.end(), [](const Change& c) { return c.shared; }) > 1)
+      file.pending.erase(older);
   }
   file.pending.push_back({false, op.offset, &op.bytes, op.shared, false, false});
 }

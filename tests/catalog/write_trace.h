@@ -1,8 +1,8 @@
-// WriteTrace: every change of a directory's files by this process, LMDB's included, in one order; and CrashModel: what a
-// disk may hold when the power goes after a prefix of it.
+// WriteTrace: every change of a directory's files by this process, LMDB's included, in one order; and CrashModel: what
+// a disk may hold when the power goes after a prefix of it.
 //
-// The program is linked with --wrap for the system calls that change files (tests/catalog/meson.build), and with LMDB as a
-// static library, so that its calls are caught too. One thread.
+// The program is linked with --wrap for the system calls that change files (tests/catalog/meson.build), and with LMDB
+// as a static library, so that its calls are caught too. One thread.
 #ifndef ASHLAR_TESTS_CATALOG_WRITE_TRACE_H_
 #define ASHLAR_TESTS_CATALOG_WRITE_TRACE_H_
 
@@ -28,8 +28,9 @@ struct TraceOp {
     kSync,           // all of `file`
     kSyncRange,      // the end of a write through an O_DSYNC descriptor: the write before this one is durable
     kSyncDirectory,  // `name`
-    kFailedSync,     // of `file`: what was to be durable is in the page cache, counts as clean, and may be on the disk or not
-    kMark,           // nothing: what the program knew here is `mark`
+    kFailedSync,  // of `file`: what was to be durable is in the page cache, counts as clean, and may be on the disk or
+                  // not
+    kMark,        // nothing: what the program knew here is `mark`
   };
   Kind kind;
   int file = -1;
@@ -61,8 +62,8 @@ struct Trace {
 void BeginTrace(const std::string& root);
 void MarkTrace(size_t mark);
 Trace EndTrace();
-// While recording: the nth sync from now of a file whose name has `part` in it fails with EIO. `dead`: nothing is written to such files and nothing synced after it until ReviveTraced(), as if the
-// process had been killed there.
+// While recording: the nth sync from now of a file whose name has `part` in it fails with EIO. `dead`: nothing is
+// written to such files and nothing synced after it until ReviveTraced(), as if the process had been killed there.
 void FailTracedSync(const std::string& part, int nth, bool dead);
 // The same for writes, of which nothing is done.
 void FailTracedWrite(const std::string& part, int nth);
@@ -116,8 +117,8 @@ class CrashModel {
   size_t position_ = 0;
   std::map<int, File> files_;
   std::map<std::string, int> durable_names_;
-  std::map<std::string, int> names_;               // as the process sees them
-  std::vector<NameChange> pending_names_;          // in order, of all directories
+  std::map<std::string, int> names_;       // as the process sees them
+  std::vector<NameChange> pending_names_;  // in order, of all directories
 };
 
 }  // namespace ashlar::testing
