@@ -50,7 +50,6 @@ enum class Site : uint8_t {
   kFileCatalogDirectorySync,
   // Copies.
   kCheckpointParentSync,
-  kCheckpointLeftoversSync,
   kCheckpointDirectorySync,
   // Opening.
   kOpenParentSync,
@@ -63,6 +62,7 @@ enum class Site : uint8_t {
   kCheckStoreId,
   kCheckFramed,
   kCheckStatusPage,
+  kCheckStatusGeneration,
   kCheckJournalHeader,
   kCheckJournalStore,
   kCheckJournalNumber,

@@ -192,7 +192,6 @@ absl::StatusOr<bool> CheckpointWriter::IsOfAnotherStore(const std::string& path,
 
 absl::Status CheckpointWriter::RemoveLeftovers() {
   ASHLAR_ASSIGN_OR_RETURN(const Entries entries, env_.files->List(target_));
-  bool removed = false;
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
     const bool is_segment = segment::NumberOf(entry.name) != 0;
     if (!entry.is_file || (!is_segment && DeathsNumberOf(entry.name) == 0)) continue;
@@ -202,10 +201,8 @@ absl::Status CheckpointWriter::RemoveLeftovers() {
         IsOfAnotherStore(Target(entry.name), is_segment ? format::FileKind::kSegment : format::FileKind::kDeaths));
     if (foreign) return Refuse(absl::StrCat(entry.name, " is a file of another store"));
     ASHLAR_RETURN_IF_ERROR(env_.files->Remove(Target(entry.name)));
-    removed = true;
   }
-  // A name that may come back after a crash must not be given to another file before.
-  return removed && SiteIsOn(Site::kCheckpointLeftoversSync) ? env_.files->SyncDirectory(target_) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointWriter::AddSegment(const LiveSegment& live) {

@@ -293,10 +293,9 @@ absl::Status Engine::Close() {
       if (journal_ != nullptr && !journal_->broken()) {
         // The page then proves at the next opening that the journal went to the seal. Not that the seal itself is
         // there: going on behind it writes it again, and power loss may take that.
-        absl::Status sealed = journal_->Sync();
-        const journal::Position durable = journal_->synced();
-        if (sealed.ok()) sealed = journal_->Seal(next_sequence_);
-        if (sealed.ok()) PublishStatus(SiteIsOn(Site::kStatusBeforeSeal) ? durable : journal_->synced());
+        const absl::Status sealed = journal_->Seal(next_sequence_);
+        if (sealed.ok())
+          PublishStatus(SiteIsOn(Site::kStatusBeforeSeal) ? journal_->seal_position() : journal_->synced());
         if (status.ok()) status = sealed;
       }
     }

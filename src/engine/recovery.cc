@@ -167,6 +167,12 @@ absl::Status Engine::ReplayJournal(bool resume) {
     } else {
       options.limit = status->position;
     }
+  } else if (status.has_value() && status->generation > committed_.generation &&
+             SiteIsOn(Site::kCheckStatusGeneration)) {
+    // It is published behind the commit, so the catalog went back. Nothing is removed that the right one needs.
+    return DataLoss(Path(journal::kStatusFileName), "status page", 56,
+                    absl::StrCat("generation ", status->generation, " was published, but the catalog is at ",
+                                 committed_.generation));
   } else if (status.has_value() && status->durable.number >= options.first_number) {
     options.durable = std::max(options.durable, status->durable);
   }

@@ -113,6 +113,8 @@ class Writer {
 
   virtual Position end() const = 0;     // after the last append
   virtual Position synced() const = 0;  // known durable to here
+  // Of a sealed journal: where the seal begins. All before it was synced before the seal was written.
+  virtual Position seal_position() const = 0;
   virtual bool broken() const = 0;
   virtual WriterCounters counters() const = 0;
   virtual uint64_t file_count() const = 0;

@@ -44,6 +44,7 @@ class FileWriter : public Writer {
 
   Position end() const override { return {number_, end_}; }
   Position synced() const override { return {number_, synced_}; }
+  Position seal_position() const override { return {number_, end_ - kSealBytes}; }
   bool broken() const override { return broken_; }
   WriterCounters counters() const override { return counters_; }
   uint64_t file_count() const override { return sizes_.size(); }

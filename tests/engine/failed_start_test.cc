@@ -1,6 +1,7 @@
 // What failed or was killed while a store or its journal was young: found by the crash laboratory.
 #include <gtest/gtest.h>
 
+#include "src/base/site.h"
 #include "src/env/sim_env.h"
 #include "src/testing/workload.h"
 #include "src/testing/workload_runner.h"
@@ -178,6 +179,88 @@ TEST(FailedStartTest, ALostCatalogIsNotMadeAnew) {
   }
   EXPECT_CODE(OpenAgain(&disk), kDataLoss);
   EXPECT_EQ(disk.FileNames().size(), kept) << "nothing was made and nothing removed";
+}
+
+// A store whose catalog was replaced by an older one: that before the last commit, which made no file, and of which only the
+// status page tells; or, with the status page gone, one of some commits before.
+class OldCatalog {
+ public:
+  OldCatalog() : disk_(1) {
+    auto store = OpenAgain(&disk_, Durability::kOff);
+    EXPECT_OK(store.status());
+    Write(store->get(), 1);
+    old_ = CatalogFiles();
+    Write(store->get(), 2);
+    // The file is there before the catalog names it, so one commit more must pass before it proves anything.
+    Write(store->get(), 3);
+    last_but_one_ = CatalogFiles();
+    EXPECT_OK((*store)->AddFields({AddedField("later")}));
+    EXPECT_OK((*store)->Close());
+    new_ = CatalogFiles();
+  }
+  void PutOld(bool with_status) {
+    Replace(new_, with_status ? last_but_one_ : old_);
+    const env::Env env = disk_.NewProcess();
+    if (!with_status) EXPECT_OK(env.files->Remove("/store/status"));
+    names_ = disk_.FileNames();
+    disk_.KillProcess(env);
+  }
+  void PutNew() {
+    Replace(last_but_one_, {});
+    Replace(old_, new_);
+  }
+  bool IsAsItWas() const { return disk_.FileNames() == names_; }
+  SimDisk& disk() { return disk_; }
+
+ private:
+  using Files = std::vector<std::pair<std::string, ByteBuffer>>;
+
+  // A document more, and one dies in a segment.
+  static void Write(Store* store, uint64_t round) {
+    EXPECT_OK(store->Put(Doc(10 + round)).status());
+    EXPECT_OK(store->Flush());
+    EXPECT_OK(store->Put(Doc(10)).status());
+    EXPECT_OK(store->Flush());
+  }
+  Files CatalogFiles() const {
+    Files files;
+    for (const std::string& name : disk_.FileNames())
+      if (name.find("catalog-") != std::string::npos) files.emplace_back("/" + name, *disk_.DurableContents(name));
+    return files;
+  }
+  void Replace(const Files& from, const Files& to) {
+    const env::Env env = disk_.NewProcess();
+    for (const auto& [name, bytes] : from) env.files->Remove(name).IgnoreError();
+    EXPECT_OK(env.files->SyncDirectory("/store"));
+    disk_.KillProcess(env);
+    for (const auto& [name, bytes] : to) EXPECT_OK(disk_.PutFile(name, bytes));
+  }
+
+  SimDisk disk_;
+  Files old_, last_but_one_, new_;
+  std::vector<std::string> names_;
+};
+
+TEST(FailedStartTest, ACatalogThatWentBackIsNoticedAndNothingIsRemoved) {
+  for (const bool with_status : {true, false}) {
+    OldCatalog store;
+    store.PutOld(with_status);
+    EXPECT_CODE(OpenAgain(&store.disk()), kDataLoss) << with_status;
+    EXPECT_TRUE(store.IsAsItWas());
+    store.PutNew();
+    ASSERT_OK_AND_ASSIGN(const auto again, OpenAgain(&store.disk()));
+    EXPECT_EQ(again->TakeSnapshot().document_count(), 4u);
+    EXPECT_GE(again->schema().IndexOf("later"), 0);
+  }
+  // Each of the two proofs is needed.
+  for (const bool with_status : {true, false}) {
+    OldCatalog store;
+    store.PutOld(with_status);
+    DisableSite(with_status ? Site::kCheckStatusGeneration : Site::kOpenOrphanGeneration);
+    const bool noticed = !OpenAgain(&store.disk()).ok() && store.IsAsItWas();
+    DisableSite(Site::kNone);
+    EXPECT_FALSE(noticed) << with_status;
+  }
 }
 
 }  // namespace
