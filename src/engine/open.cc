@@ -105,6 +105,7 @@ absl::Status Engine::OpenFiles(const Schema* schema) {
     if (schema == nullptr) return InvalidArgument(absl::StrCat(directory_, ": a new store needs a schema"));
     return CreateStore(*schema);
   }
+  if (absl::IsNotFound(value.status())) ASHLAR_RETURN_IF_ERROR(CheckNothingIsLost());
   if (!value.ok()) return value.status();
   if (options_.error_if_exists) return AlreadyExists(absl::StrCat(directory_, ": the store exists"));
   committed_ = *std::move(value);

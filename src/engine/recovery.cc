@@ -298,14 +298,18 @@ absl::Status Engine::RemoveOrphans() {
     }
     last_number = std::max(last_number, number);
     if (named) continue;
-    // Ours beyond doubt: empty, or with a header of this store, or numbered by a session that died before its commit.
+    // Ours beyond doubt: empty, or with a header of this store, or without one and numbered by a session that died before its
+    // commit. One of another store or of a later version is left alone.
     const std::string path = Path(entry.name);
     ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, env_.files->OpenForRead(path));
     ASHLAR_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
     std::byte header[format::kFileHeaderBytes];
     bool ours = size == 0 || number >= committed_.next_file_number;
-    if (size >= sizeof header && file->ReadAt(0, header).ok())
-      ours |= format::DecodeFileHeader(header, kind, path, committed_.store_id).ok();
+    if (size >= sizeof header && file->ReadAt(0, header).ok()) {
+      const absl::StatusOr<format::FileHeader> decoded = format::DecodeFileHeader(header, kind, path, std::nullopt);
+      if (decoded.ok()) ours = decoded->store_id == committed_.store_id || !SiteIsOn(Site::kCheckStoreId);
+      if (absl::IsUnimplemented(decoded.status())) ours = false;
+    }
     if (!ours) continue;
     if (SiteIsOn(Site::kOpenOrphanGeneration)) ASHLAR_RETURN_IF_ERROR(CheckOrphanGeneration(kind, number, path));
     orphans.push_back(entry.name);

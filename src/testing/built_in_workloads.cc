@@ -223,6 +223,18 @@ put 0..5 words=500
 delete 1
 put 2..7 words=500
 
+# Several journal files that are all needed.
+workload journals_os durability=os
+put 0..2 words=300
+sync
+put 3..5 words=300
+batch put 1; delete 2 durability=sync
+put 6..9 words=200
+kill
+put 2 words=200
+sync
+put 3
+
 # --- merges
 
 workload merges_sync durability=sync

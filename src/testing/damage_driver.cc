@@ -30,7 +30,7 @@ constexpr uint64_t kDamagesPerTask = 512;
 constexpr uint64_t kSectorPairs = 2048;  // a store
 constexpr uint64_t kProbeKey = 1'000'000;
 // Of the built-in workloads, those whose stores together hold every kind of file and section.
-constexpr std::string_view kDamaged[] = {"deletes_after_flush_sync", "fields_sync", "keyless_os", "merges_os",
+constexpr std::string_view kDamaged[] = {"deletes_after_flush_sync", "fields_sync", "journals_os", "keyless_os", "merges_os",
                                          "watermarks_sync"};
 
 bool IsTyped(const absl::Status& status) { return absl::IsDataLoss(status) || absl::IsFailedPrecondition(status); }
@@ -48,10 +48,11 @@ struct Specimen {
     ByteBuffer bytes;
   };
   std::vector<Replacement> replacements;
+  std::vector<Replacement> strangers;  // put beside the store's own files
 };
 
 struct Damage {
-  enum class Kind : uint8_t { kBit, kCut, kSectors, kMissing, kReplaced };
+  enum class Kind : uint8_t { kBit, kCut, kSectors, kMissing, kReplaced, kStranger };
   Kind kind = Kind::kBit;
   std::string file;
   uint64_t at = 0;         // a bit, the size that is left, a sector, or which of the specimen's replacements
@@ -71,6 +72,8 @@ std::string DamageText(const Specimen& specimen, const Damage& damage) {
                           damage.other_file);
     case Damage::Kind::kMissing:
       return absl::StrCat(start, " removed");
+    case Damage::Kind::kStranger:
+      return absl::StrCat(start, " put there: ", specimen.strangers[damage.at].what);
     case Damage::Kind::kReplaced:
       return absl::StrCat(start, " replaced by ", specimen.replacements[damage.at].what);
   }
@@ -94,12 +97,15 @@ std::string KindOf(const std::string& file) {
   return kind;
 }
 
-// Another store in which the same was done.
+// Another store in which nearly the same was done.
 absl::StatusOr<Files> TwinFiles(const Workload& workload, uint64_t seed) {
   env::SimDisk disk(seed);
   History history(workload.schema);
   WorkloadRunner runner(&disk, &workload, &history);
-  ASHLAR_RETURN_IF_ERROR(runner.Run());
+  Operation first;
+  first.parts.push_back({BatchPart::Kind::kPut, 77, 0});
+  ASHLAR_RETURN_IF_ERROR(runner.Step(first));
+  for (const Operation& operation : workload.operations) ASHLAR_RETURN_IF_ERROR(runner.Step(operation));
   runner.Die();
   return FilesOf(*disk.CrashedCopy(CrashPolicy::KeepAll()));
 }
@@ -139,6 +145,10 @@ absl::Status AddReplacements(uint64_t seed, const std::vector<Files>& versions, 
       add(file, "that of another life", found->second);
     for (const auto& [other, others_bytes] : now)
       if (other != file && KindOf(other) == KindOf(file)) add(file, other, others_bytes);
+    // Under a number that its owner may have used before.
+    for (const auto& [name, others_bytes] : twin)
+      if (KindOf(name) == KindOf(file) && !now.contains(name) && !is_journal)
+        specimen->strangers.push_back({name, "another store's file", others_bytes});
     std::set<uint64_t> seen;
     for (size_t i = 0; i < versions.size(); ++i)
       if (const auto found = versions[i].find(file);
@@ -307,6 +317,8 @@ absl::Status DoDamage(const Specimen& specimen, const Damage& damage, env::SimDi
       disk->KillProcess(env);
       return removed;
     }
+    case Damage::Kind::kStranger:
+      return disk->PutFile(damage.file, specimen.strangers[damage.at].bytes);
     case Damage::Kind::kReplaced:
       return disk->PutFile(damage.file, specimen.replacements[damage.at].bytes);
   }
@@ -332,7 +344,11 @@ absl::Status Examine(LabRun* run, const Specimen& specimen, const Damage& damage
   ++run->counters().damages;
   run->states().Insert(copy->DurableHash());
   Examination examination(specimen, copy.get(), damage.at);
-  const absl::Status status = examination.Run(IsCovered(specimen, damage));
+  absl::Status status = examination.Run(IsCovered(specimen, damage));
+  if (status.ok() && damage.kind == Damage::Kind::kStranger) {
+    const absl::StatusOr<ByteBuffer> now = copy->Contents(damage.file);
+    if (!now.ok() || *now != specimen.strangers[damage.at].bytes) status = Internal("a stranger's file was touched");
+  }
   return status.ok() ? status : Annotate(status, DamageText(specimen, damage));
 }
 
@@ -368,6 +384,8 @@ void AddTasks(LabRun* run, const std::shared_ptr<const Specimen>& specimen, std:
   tasks->push_back([=] {
     for (const std::string& file : specimen->disk->FileNames())
       if (!run->Done()) examine({Damage::Kind::kMissing, file, 0, {}, 0});
+    for (size_t i = 0; i < specimen->strangers.size() && !run->Done(); ++i)
+      examine({Damage::Kind::kStranger, specimen->strangers[i].file, i, {}, 0});
     for (size_t i = 0; i < specimen->replacements.size() && !run->Done(); ++i)
       examine({Damage::Kind::kReplaced, specimen->replacements[i].file, i, {}, 0});
   });
