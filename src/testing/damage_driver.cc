@@ -28,6 +28,7 @@ using env::CrashPolicy;
 
 constexpr uint64_t kDamagesPerTask = 512;
 constexpr uint64_t kSectorPairs = 2048;  // a store
+constexpr uint64_t kUnusedNumber = 0x777;  // of a file
 constexpr uint64_t kProbeKey = 1'000'000;
 // Of the built-in workloads, those whose stores together hold every kind of file and section.
 constexpr std::string_view kDamaged[] = {"deletes_after_flush_sync", "fields_sync", "journals_os", "keyless_os", "merges_os",
@@ -52,11 +53,11 @@ struct Specimen {
 };
 
 struct Damage {
-  enum class Kind : uint8_t { kBit, kCut, kSectors, kMissing, kReplaced, kStranger };
+  enum class Kind : uint8_t { kBit, kCut, kSectors, kMissing, kRenamed, kReplaced, kStranger };
   Kind kind = Kind::kBit;
   std::string file;
   uint64_t at = 0;         // a bit, the size that is left, a sector, or which of the specimen's replacements
-  std::string other_file;  // kSectors
+  std::string other_file{};  // kSectors; kRenamed: the new name
   uint64_t other_sector = 0;
 };
 
@@ -72,6 +73,8 @@ std::string DamageText(const Specimen& specimen, const Damage& damage) {
                           damage.other_file);
     case Damage::Kind::kMissing:
       return absl::StrCat(start, " removed");
+    case Damage::Kind::kRenamed:
+      return absl::StrCat(start, " renamed to ", damage.other_file);
     case Damage::Kind::kStranger:
       return absl::StrCat(start, " put there: ", specimen.strangers[damage.at].what);
     case Damage::Kind::kReplaced:
@@ -95,6 +98,12 @@ std::string KindOf(const std::string& file) {
   for (const char c : file)
     if (c < '0' || c > '9') kind += c;
   return kind;
+}
+
+// The name of a file of the same kind.
+std::string NumberedName(const std::string& file, uint64_t number) {
+  return file.substr(0, file.find('-') + 1) + absl::StrCat(absl::Hex(number, absl::kZeroPad16)) +
+         file.substr(file.rfind('.'));
 }
 
 // Another store in which nearly the same was done.
@@ -145,15 +154,20 @@ absl::Status AddReplacements(uint64_t seed, const std::vector<Files>& versions, 
       add(file, "that of another life", found->second);
     for (const auto& [other, others_bytes] : now)
       if (other != file && KindOf(other) == KindOf(file)) add(file, other, others_bytes);
-    // Under a number that its owner may have used before.
-    for (const auto& [name, others_bytes] : twin)
-      if (KindOf(name) == KindOf(file) && !now.contains(name) && !is_journal)
-        specimen->strangers.push_back({name, "another store's file", others_bytes});
     std::set<uint64_t> seen;
     for (size_t i = 0; i < versions.size(); ++i)
       if (const auto found = versions[i].find(file);
           found != versions[i].end() && seen.insert(Checksum(found->second, 0)).second)
         add(file, absl::StrCat("its version after operation ", i), found->second);
+  }
+  // Under the first number that no file of that kind has.
+  for (const auto& [file, bytes] : twin) {
+    for (uint64_t number = 1; KindOf(file).ends_with("-.seg") || KindOf(file).ends_with("-.dea"); ++number) {
+      const std::string name = NumberedName(file, number);
+      if (now.contains(name)) continue;
+      specimen->strangers.push_back({name, "another store's file", bytes});
+      break;
+    }
   }
   return absl::OkStatus();
 }
@@ -192,8 +206,8 @@ class Examination {
  public:
   Examination(const Specimen& specimen, env::SimDisk* disk, uint64_t seed)
       : specimen_(specimen), disk_(*disk), prng_(seed) {}
-  // `must_be_noticed`: silence is a finding, even if nothing wrong is read.
-  absl::Status Run(bool must_be_noticed);
+  // `must_be_noticed`: silence is a finding, even if nothing wrong is read. `must_not_matter`: so is any error at opening.
+  absl::Status Run(bool must_be_noticed, bool must_not_matter);
 
  private:
   absl::Status Open();
@@ -288,8 +302,9 @@ absl::Status Examination::Write() {
   return absl::OkStatus();
 }
 
-absl::Status Examination::Run(bool must_be_noticed) {
+absl::Status Examination::Run(bool must_be_noticed, bool must_not_matter) {
   ASHLAR_RETURN_IF_ERROR(Open());
+  if (store_ == nullptr && must_not_matter) return Internal("the store does not open");
   if (store_ == nullptr) return absl::OkStatus();
   absl::Status status;
   if (must_be_noticed) {
@@ -303,6 +318,13 @@ absl::Status Examination::Run(bool must_be_noticed) {
   return status;
 }
 
+absl::Status RemoveFile(const std::string& file, env::SimDisk* disk) {
+  const env::Env env = disk->NewProcess();
+  const absl::Status removed = env.files->Remove(file);
+  disk->KillProcess(env);
+  return removed;
+}
+
 absl::Status DoDamage(const Specimen& specimen, const Damage& damage, env::SimDisk* disk) {
   switch (damage.kind) {
     case Damage::Kind::kBit:
@@ -311,12 +333,11 @@ absl::Status DoDamage(const Specimen& specimen, const Damage& damage, env::SimDi
       return disk->TruncateFile(damage.file, damage.at);
     case Damage::Kind::kSectors:
       return disk->ExchangeSectors(damage.file, damage.at, damage.other_file, damage.other_sector);
-    case Damage::Kind::kMissing: {
-      const env::Env env = disk->NewProcess();
-      const absl::Status removed = env.files->Remove(damage.file);
-      disk->KillProcess(env);
-      return removed;
-    }
+    case Damage::Kind::kMissing:
+      return RemoveFile(damage.file, disk);
+    case Damage::Kind::kRenamed:
+      ASHLAR_RETURN_IF_ERROR(disk->PutFile(damage.other_file, *specimen.disk->DurableContents(damage.file)));
+      return RemoveFile(damage.file, disk);
     case Damage::Kind::kStranger:
       return disk->PutFile(damage.file, specimen.strangers[damage.at].bytes);
     case Damage::Kind::kReplaced:
@@ -338,13 +359,18 @@ bool IsCovered(const Specimen& specimen, const Damage& damage) {
   return header.ok() && damage.at / 8 < format::EncodeJournalHeader(*header).size();
 }
 
+// The status page, of which a damaged one counts as none.
+bool IsOnlyEvidence(const Damage& damage) {
+  return damage.kind == Damage::Kind::kBit && KindOf(damage.file).ends_with("/status");
+}
+
 absl::Status Examine(LabRun* run, const Specimen& specimen, const Damage& damage) {
   const std::unique_ptr<env::SimDisk> copy = specimen.disk->CrashedCopy(CrashPolicy::KeepAll());
   ASHLAR_RETURN_IF_ERROR(DoDamage(specimen, damage, copy.get()));
   ++run->counters().damages;
   run->states().Insert(copy->DurableHash());
   Examination examination(specimen, copy.get(), damage.at);
-  absl::Status status = examination.Run(IsCovered(specimen, damage));
+  absl::Status status = examination.Run(IsCovered(specimen, damage), IsOnlyEvidence(damage));
   if (status.ok() && damage.kind == Damage::Kind::kStranger) {
     const absl::StatusOr<ByteBuffer> now = copy->Contents(damage.file);
     if (!now.ok() || *now != specimen.strangers[damage.at].bytes) status = Internal("a stranger's file was touched");
@@ -384,6 +410,9 @@ void AddTasks(LabRun* run, const std::shared_ptr<const Specimen>& specimen, std:
   tasks->push_back([=] {
     for (const std::string& file : specimen->disk->FileNames())
       if (!run->Done()) examine({Damage::Kind::kMissing, file, 0, {}, 0});
+    for (const auto& [file, bytes] : FilesOf(*specimen->disk))
+      if (KindOf(file).ends_with("-.jnl") && !run->Done())
+        examine({Damage::Kind::kRenamed, file, 0, NumberedName(file, kUnusedNumber), 0});
     for (size_t i = 0; i < specimen->strangers.size() && !run->Done(); ++i)
       examine({Damage::Kind::kStranger, specimen->strangers[i].file, i, {}, 0});
     for (size_t i = 0; i < specimen->replacements.size() && !run->Done(); ++i)

@@ -29,14 +29,6 @@ inline LabReport RunLab(const CrashLabOptions& options) {
   return *report;
 }
 
-// The built-in workloads whose names begin with one of the letters.
-inline std::string WorkloadsThatBegin(const std::string& letters) {
-  std::string names;
-  for (const std::string& name : BuiltInWorkloadNames())
-    if (letters.find(name[0]) != std::string::npos) names += (names.empty() ? "" : ",") + name;
-  return names;
-}
-
 }  // namespace ashlar::testing
 
 #endif  // ASHLAR_TESTS_TESTING_LAB_SUPPORT_H_

@@ -241,6 +241,12 @@ open(path, "wb").write(data)
 PY
 exits "a segment whose version was overwritten" 1 "$ashlar" search newer kept
 says "which file" ".seg"
+echo '{"id":"after","body":"kept after the damage"}' | "$ashlar" add newer >out 2>err
+result "a store with a damaged segment takes documents" $?
+exits "a search that needs the damaged segment" 1 "$ashlar" search newer kept --json
+exits "a partial search" 0 "$ashlar" search newer kept --partial --json
+json "it finds the rest and says what it left out" \
+  '[h["key"] for h in j["hits"]] == ["after"] and j["documents_not_searched"] > 0 and ".seg" in j["damage"][0]'
 
 # One flipped byte in each file, in the middle: an error or the right answer.
 "$ashlar" search s 'kept written' -k 5 --total none >right.txt
