@@ -7,7 +7,6 @@
 #include <bit>
 #include <cstring>
 
-#include "src/base/bytes.h"
 #include "src/simd/levels.h"
 #include "src/simd/score_math.h"
 #include "src/simd/unpack_tables.h"

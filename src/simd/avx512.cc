@@ -1,26 +1,31 @@
 // The AVX-512 level: F, BW, VL, DQ, VBMI and VBMI2 (Intel from Ice Lake, AMD from Zen 4 on).
 #ifdef __x86_64__
 
+// Tests compile this file a second time with plain functions for the instructions, for machines that lack them.
+#ifdef ASHLAR_SIMD_STAND_INS
+#define ASHLAR_AVX512
+#define ASHLAR_AVX512_INLINE inline
+#define ASHLAR_KEEP_IN_REGISTER(x)
+#else
 // g++ 12 calls its own "undefined" registers uninitialised (GCC bug 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-
 #include <immintrin.h>
+#define ASHLAR_AVX512_TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,bmi,popcnt"
+#define ASHLAR_AVX512 __attribute__((target(ASHLAR_AVX512_TARGET)))
+#define ASHLAR_AVX512_INLINE __attribute__((target(ASHLAR_AVX512_TARGET), always_inline)) inline
+#define ASHLAR_KEEP_IN_REGISTER(x) asm("" : "+v"(x))
+#endif
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "src/base/bytes.h"
 #include "src/simd/levels.h"
 #include "src/simd/score_math.h"
 #include "src/simd/unpack_tables.h"
-
-#define ASHLAR_AVX512_TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,bmi,popcnt"
-#define ASHLAR_AVX512 __attribute__((target(ASHLAR_AVX512_TARGET)))
-#define ASHLAR_AVX512_INLINE __attribute__((target(ASHLAR_AVX512_TARGET), always_inline)) inline
 
 namespace ashlar::simd {
 namespace {
@@ -447,7 +452,7 @@ ASHLAR_AVX512 void AddBitmap(const std::byte* bitmap, const std::byte* values, u
   for (size_t w = 0; w < kWindowWords; ++w) {
     // The load is not part of the expansion: from memory, that is slow on some processors.
     __m512i bytes = Load(next);
-    asm("" : "+v"(bytes));
+    ASHLAR_KEEP_IN_REGISTER(bytes);
     AddBytes64(accumulators + 64 * w, _mm512_maskz_expand_epi8(words[w], bytes));
     next += _mm_popcnt_u64(words[w]);
   }

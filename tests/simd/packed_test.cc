@@ -8,7 +8,7 @@ namespace ashlar::simd {
 namespace {
 
 class PackedTest : public KernelsTest {};
-ASHLAR_FOR_ALL_LEVELS(PackedTest);
+ASHLAR_FOR_ALL_KERNELS(PackedTest);
 
 size_t RowsOf(size_t n) { return (n + kLanes - 1) / kLanes; }
 

@@ -11,7 +11,7 @@ namespace ashlar::simd {
 namespace {
 
 class ScoreTest : public KernelsTest {};
-ASHLAR_FOR_ALL_LEVELS(ScoreTest);
+ASHLAR_FOR_ALL_KERNELS(ScoreTest);
 
 constexpr size_t kLengthsMax = 300;  // of arrays
 

@@ -16,24 +16,35 @@
 
 namespace ashlar::simd {
 
-inline std::vector<Level> AvailableLevels() {
-  std::vector<Level> levels;
+// The AVX-512 level on plain functions: avx512_stand_in_level.cc.
+extern const Kernels kAvx512StandIns;
+
+inline std::vector<const Kernels*> AvailableLevels() {
+  std::vector<const Kernels*> levels;
   for (const Level level : {Level::kScalar, Level::kAvx2, Level::kAvx512}) {
-    if (KernelsFor(level) != nullptr) levels.push_back(level);
+    if (const Kernels* kernels = KernelsFor(level)) levels.push_back(kernels);
   }
   return levels;
 }
 
-class KernelsTest : public testing::TestWithParam<Level> {
+inline std::vector<const Kernels*> TestedKernels() {
+  auto tested = AvailableLevels();
+  tested.push_back(&kAvx512StandIns);
+  return tested;
+}
+
+class KernelsTest : public testing::TestWithParam<const Kernels*> {
  protected:
-  const Kernels& kernels() const { return *KernelsFor(GetParam()); }
+  const Kernels& kernels() const { return *GetParam(); }
   Prng prng_{1};
 };
 
-inline std::string LevelName(const testing::TestParamInfo<Level>& info) { return KernelsFor(info.param)->name; }
+inline std::string KernelsName(const testing::TestParamInfo<const Kernels*>& info) {
+  return info.param == &kAvx512StandIns ? "avx512_stand_ins" : info.param->name;
+}
 
-#define ASHLAR_FOR_ALL_LEVELS(Suite) \
-  INSTANTIATE_TEST_SUITE_P(Levels, Suite, testing::ValuesIn(AvailableLevels()), LevelName)
+#define ASHLAR_FOR_ALL_KERNELS(Suite) \
+  INSTANTIATE_TEST_SUITE_P(Levels, Suite, testing::ValuesIn(TestedKernels()), KernelsName)
 
 inline size_t RoundUp(size_t n, size_t step) { return (n + step - 1) / step * step; }
 

@@ -30,7 +30,7 @@ class WindowTest : public KernelsTest {
     return bitmap;
   }
 };
-ASHLAR_FOR_ALL_LEVELS(WindowTest);
+ASHLAR_FOR_ALL_KERNELS(WindowTest);
 
 uint16_t Saturated(uint32_t sum) { return static_cast<uint16_t>(std::min<uint32_t>(sum, 0xFFFF)); }
 
