@@ -62,10 +62,14 @@ ASHLAR_AVX2 void Unpack(const std::byte* in, size_t n, uint32_t width, uint32_t*
   for (size_t i = 0; i < n; i += kStep, in += width) Store(values + i, unpacker(in));
 }
 
-// x0, x0 + x1, ...
-ASHLAR_AVX2_INLINE __m256i PrefixSums(__m256i x) {
+// x0, x0 + x1, ... in each half
+ASHLAR_AVX2_INLINE __m256i PrefixSumsOfHalves(__m256i x) {
   x = _mm256_add_epi32(x, _mm256_slli_si256(x, 4));
-  x = _mm256_add_epi32(x, _mm256_slli_si256(x, 8));
+  return _mm256_add_epi32(x, _mm256_slli_si256(x, 8));
+}
+
+ASHLAR_AVX2_INLINE __m256i PrefixSums(__m256i x) {
+  x = PrefixSumsOfHalves(x);
   const __m256i low_half_above = _mm256_permute2x128_si256(x, x, 0x08);
   return _mm256_add_epi32(x, _mm256_shuffle_epi32(low_half_above, 0xFF));
 }
@@ -87,6 +91,79 @@ struct Accumulator {
   }
 };
 
+// Four groups of eight, four quads deep and two wide: element i of v[j] is element j of its half's quad, and the quads
+// of both halves take turns. Twice gives what there was.
+ASHLAR_AVX2_INLINE void Transpose(__m256i* v) {
+  const __m256i low01 = _mm256_unpacklo_epi32(v[0], v[1]), high01 = _mm256_unpackhi_epi32(v[0], v[1]);
+  const __m256i low23 = _mm256_unpacklo_epi32(v[2], v[3]), high23 = _mm256_unpackhi_epi32(v[2], v[3]);
+  v[0] = _mm256_unpacklo_epi64(low01, low23);
+  v[1] = _mm256_unpackhi_epi64(low01, low23);
+  v[2] = _mm256_unpacklo_epi64(high01, high23);
+  v[3] = _mm256_unpackhi_epi64(high01, high23);
+}
+
+// Gaps to documents, 32 at a time: sums down the transposed quads take three additions, and only the quads' own sums
+// are added up across. `next` is the least document that the first of each quad could be.
+struct WideAccumulator {
+  __m256i next;
+
+  ASHLAR_AVX2_INLINE explicit WideAccumulator(uint64_t first_possible)
+      : next(_mm256_add_epi32(_mm256_setr_epi32(0, 8, 16, 24, 4, 12, 20, 28),
+                              _mm256_set1_epi32(static_cast<int>(first_possible)))) {}
+
+  // The least document of each quad, given their sums; and the next ones.
+  ASHLAR_AVX2_INLINE __m256i QuadStarts(__m256i sums) {
+    const __m256i pair_sums = _mm256_add_epi32(sums, _mm256_permute2x128_si256(sums, sums, 0x01));
+    const __m256i inclusive = PrefixSumsOfHalves(pair_sums);
+    const __m256i first_of_pair = _mm256_permute2x128_si256(sums, sums, 0x08);  // in the high half
+    const __m256i before = _mm256_add_epi32(_mm256_sub_epi32(inclusive, pair_sums), first_of_pair);
+    const __m256i starts = _mm256_add_epi32(next, before);
+    const __m256i all = _mm256_shuffle_epi32(inclusive, 0xFF);
+    next = _mm256_add_epi32(next, _mm256_add_epi32(all, _mm256_set1_epi32(4 * kStep)));
+    return starts;
+  }
+
+  ASHLAR_AVX2_INLINE void operator()(__m256i* v) {
+    Transpose(v);
+    for (size_t j = 1; j < 4; ++j) v[j] = _mm256_add_epi32(v[j], v[j - 1]);
+    __m256i starts = QuadStarts(v[3]);
+    for (size_t j = 0; j < 4; ++j) {
+      v[j] = _mm256_add_epi32(v[j], starts);
+      starts = _mm256_add_epi32(starts, _mm256_set1_epi32(1));
+    }
+    Transpose(v);
+  }
+};
+
+// Adds up the gaps that group(i) gives for each multiple i of 8.
+template <class Group>
+ASHLAR_AVX2_INLINE void StoreDocuments(const Group& group, size_t n, uint64_t first_possible, uint32_t* documents) {
+  constexpr size_t kWide = 4 * kStep;
+  WideAccumulator wide(first_possible);
+  size_t i = 0;
+  for (; i + kWide <= n; i += kWide) {
+    __m256i v[4];
+    for (size_t j = 0; j < 4; ++j) v[j] = group(i + j * kStep);
+    wide(v);
+    for (size_t j = 0; j < 4; ++j) Store(documents + i + j * kStep, v[j]);
+  }
+  if (i == n) return;
+  Accumulator accumulator(i == 0 ? first_possible : uint64_t{documents[i - 1]} + 1);
+  for (; i < n; i += kStep) Store(documents + i, accumulator(group(i)));
+}
+
+struct PlainGroups {
+  const uint32_t* values;
+  ASHLAR_AVX2_INLINE __m256i operator()(size_t i) const { return Load(values + i); }
+};
+
+struct PackedGroups {
+  GroupUnpacker unpacker;
+  const std::byte* in;
+  size_t group_bytes;
+  ASHLAR_AVX2_INLINE __m256i operator()(size_t i) const { return unpacker(in + i / kStep * group_bytes); }
+};
+
 // The document after the last of n, if their gaps add up to less than 2^32.
 inline uint64_t NextDocument(uint64_t first_possible, size_t n, uint32_t last) {
   return first_possible + static_cast<uint32_t>(last - static_cast<uint32_t>(first_possible + n - 1)) + n;
@@ -101,17 +178,14 @@ ASHLAR_AVX2_INLINE bool SumFits(const uint32_t* gaps, size_t n) {
 
 ASHLAR_AVX2 uint64_t PrefixSum(uint32_t* values, size_t n, uint64_t first_possible) {
   if (!SumFits(values, n)) return kScalarKernels.prefix_sum(values, n, first_possible);
-  Accumulator accumulator(first_possible);
-  for (size_t i = 0; i < n; i += kStep) Store(values + i, accumulator(Load(values + i)));
+  StoreDocuments(PlainGroups{values}, n, first_possible, values);
   return NextDocument(first_possible, n, values[n - 1]);
 }
 
 ASHLAR_AVX2 uint64_t UnpackGaps(const std::byte* in, size_t n, uint32_t width, uint64_t first_possible,
                                 uint32_t* documents) {
   if (width > kShuffledWidthMax) return kScalarKernels.unpack_gaps(in, n, width, first_possible, documents);
-  const GroupUnpacker unpacker(width);
-  Accumulator accumulator(first_possible);
-  for (size_t i = 0; i < n; i += kStep, in += width) Store(documents + i, accumulator(unpacker(in)));
+  StoreDocuments(PackedGroups{GroupUnpacker(width), in, width}, n, first_possible, documents);
   return NextDocument(first_possible, n, documents[n - 1]);
 }
 
@@ -358,26 +432,19 @@ ASHLAR_AVX2 bool ContributionsOfRow(const Frequency* frequencies, const std::byt
   return _mm256_testz_si256(escaped, escaped) == 0;
 }
 
-// Documents are unsigned and a gather's indices signed: it counts from the middle of the column.
-ASHLAR_AVX2_INLINE __m256i GatherLengths(const std::byte* column, __m256i documents, __m256i mask) {
-  const auto middle = reinterpret_cast<uintptr_t>(column) + (uintptr_t{1} << 32);
-  const __m256i indices = _mm256_xor_si256(documents, _mm256_set1_epi32(INT32_MIN));
-  const __m256i found =
-      _mm256_mask_i32gather_epi32(_mm256_setzero_si256(), reinterpret_cast<const int*>(middle), indices, mask, 2);
-  return _mm256_and_si256(found, _mm256_set1_epi32(0xFFFF));
-}
-
+// The lengths of documents, as a row, block by block. Plain loads: a gather was no faster where it was measured (AMD
+// Zen 3), and is slower where microcode protects it (Intel before 2023).
 template <class Frequency>
 ASHLAR_AVX2 bool ContributionsOfColumn(const Frequency* frequencies, const std::byte* column, const uint32_t* documents,
                                        size_t n, Scoring scoring, int32_t* out) {
-  const ScoringVector s(scoring);
-  __m256i escaped = _mm256_setzero_si256();
-  for (size_t i = 0; i < n; i += kStep) {
-    const __m256i l = GatherLengths(column, Load(documents + i), Below(i, n));
-    escaped = _mm256_or_si256(escaped, Escaped(l));
-    Store(out + i, Contributions(s.weight, LoadFrequencies(frequencies + i), s.K(_mm256_cvtepi32_ps(l))));
+  alignas(64) std::byte row[2 * kBlock];
+  bool escaped = false;
+  for (size_t begin = 0; begin < n; begin += kBlock) {
+    const size_t count = std::min(kBlock, n - begin);
+    for (size_t i = 0; i < count; ++i) std::memcpy(row + 2 * i, column + size_t{2} * documents[begin + i], 2);
+    escaped |= ContributionsOfRow(frequencies + begin, row, count, scoring, out + begin);
   }
-  return _mm256_testz_si256(escaped, escaped) == 0;
+  return escaped;
 }
 
 template <class Frequency>

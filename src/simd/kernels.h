@@ -80,12 +80,12 @@ struct Kernels {
   void (*bounds)(const uint8_t* frequency_codes, const uint8_t* length_codes, size_t stride, size_t pairs, size_t n,
                  Scoring scoring, int32_t* out);
 
-  // Contributions of n postings with their frequencies, 1 to 2^31. `out`, frequencies, documents and a row of lengths
-  // are padded to 16.
+  // Contributions of n postings with their frequencies, 1 to 2^31. `out`, frequencies and a row of lengths are
+  // padded to 16.
   //
-  // Lengths are u16, either a row (that of posting i at lengths + 2 * i) or a column (that of document d at
-  // column + 2 * d, with two readable bytes after the column). Returns whether a length is kLengthEscaped: then it was
-  // taken for a length, and the caller does such postings again.
+  // Lengths are u16, either a row (that of posting i at lengths + 2 * i) or a column (that of document d at column + 2
+  // * d). Returns whether a length is kLengthEscaped: it was taken for a length, and the caller does such postings
+  // again.
   bool (*contributions_row_u8)(const uint8_t* frequencies, const std::byte* lengths, size_t n, Scoring scoring,
                                int32_t* out);
   bool (*contributions_row_u32)(const uint32_t* frequencies, const std::byte* lengths, size_t n, Scoring scoring,

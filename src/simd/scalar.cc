@@ -171,18 +171,29 @@ void UnpackBytesPlusOne(const std::byte* in, size_t n, uint32_t width, uint8_t* 
 
 constexpr size_t kChunk = 64;
 
+template <float (*of_code)(uint32_t)>
+constexpr std::array<float, kCodeMax + 1> CodeTable() {
+  std::array<float, kCodeMax + 1> table{};
+  for (uint32_t code = 0; code <= kCodeMax; ++code) table[code] = of_code(code);
+  return table;
+}
+constexpr auto kFrequencies = CodeTable<FrequencyOfCode>();
+constexpr auto kLengths = CodeTable<LengthOfCode>();
+
 void Bounds(const uint8_t* frequency_codes, const uint8_t* length_codes, size_t stride, size_t pairs, size_t n,
             Scoring scoring, int32_t* out) {
+  float frequencies[kChunk], lengths[kChunk];
   for (size_t begin = 0; begin < n; begin += kChunk) {
     const size_t count = std::min(kChunk, n - begin);
     int32_t highest[kChunk] = {};
     for (size_t p = 0; p < pairs; ++p) {
-      const uint8_t* frequencies = frequency_codes + p * stride + begin;
-      const uint8_t* lengths = length_codes + p * stride + begin;
       for (size_t i = 0; i < count; ++i) {
-        const int32_t bound =
-            BoundOf(scoring.weight, FrequencyOfCode(frequencies[i]), KOf(scoring, LengthOfCode(lengths[i])));
-        highest[i] = std::max(highest[i], bound);
+        frequencies[i] = kFrequencies[frequency_codes[p * stride + begin + i]];
+        lengths[i] = kLengths[length_codes[p * stride + begin + i]];
+      }
+      for (size_t i = 0; i < count; ++i) {
+        const int32_t bound = BoundOf(scoring.weight, frequencies[i], KOf(scoring, lengths[i]));
+        highest[i] = highest[i] < bound ? bound : highest[i];
       }
     }
     std::copy_n(highest, count, out + begin);
@@ -201,9 +212,9 @@ inline void ContributionsOfLengths(const Frequency* frequencies, const uint16_t*
 }
 
 inline bool AnyEscaped(const uint16_t* lengths, size_t n) {
-  bool any = false;
-  for (size_t i = 0; i < n; ++i) any |= lengths[i] == kLengthEscaped;
-  return any;
+  uint16_t any = 0;
+  for (size_t i = 0; i < n; ++i) any = static_cast<uint16_t>(any | (lengths[i] == kLengthEscaped ? 1 : 0));
+  return any != 0;
 }
 
 template <class Frequency>
@@ -290,16 +301,16 @@ void AddBitmap(const std::byte* bitmap, const std::byte* values, uint32_t width,
 constexpr size_t kScanStep = 64;  // accumulators that are asked at once whether any reaches the limit
 
 template <class T>
-inline T HighestOf(const T* accumulators) {
-  T highest = accumulators[0];
-  for (size_t i = 1; i < kScanStep; ++i) highest = std::max(highest, accumulators[i]);
-  return highest;
+inline bool AnyReaches(const T* accumulators, T limit) {
+  T any = 0;
+  for (size_t i = 0; i < kScanStep; ++i) any = static_cast<T>(any | (accumulators[i] >= limit ? 1 : 0));
+  return any != 0;
 }
 
 size_t Scan16(const uint16_t* accumulators, uint16_t limit, uint16_t* offsets) {
   size_t found = 0;
   for (size_t begin = 0; begin < kWindow; begin += kScanStep) {
-    if (HighestOf(accumulators + begin) < limit) continue;
+    if (!AnyReaches(accumulators + begin, limit)) continue;
     for (size_t d = begin; d < begin + kScanStep; ++d) {
       if (accumulators[d] >= limit) offsets[found++] = static_cast<uint16_t>(d);
     }
@@ -310,7 +321,7 @@ size_t Scan16(const uint16_t* accumulators, uint16_t limit, uint16_t* offsets) {
 size_t Scan32(const int32_t* accumulators, int32_t limit, uint16_t* offsets, int32_t* scores) {
   size_t found = 0;
   for (size_t begin = 0; begin < kWindow; begin += kScanStep) {
-    if (HighestOf(accumulators + begin) < limit) continue;
+    if (!AnyReaches(accumulators + begin, limit)) continue;
     for (size_t d = begin; d < begin + kScanStep; ++d) {
       if (accumulators[d] < limit) continue;
       offsets[found] = static_cast<uint16_t>(d);
@@ -326,12 +337,21 @@ size_t Take32(int32_t* accumulators, int32_t limit, uint16_t* offsets, int32_t* 
   return found;
 }
 
+// One bit for each of eight bytes that is not 0: its bit 7 (set by a carry or there already), and those moved together.
+inline uint64_t PresentOf8(const uint8_t* bytes) {
+  constexpr uint64_t kLow = 0x7F * kEveryByte;
+  uint64_t x;
+  std::memcpy(&x, bytes, sizeof x);
+  x = (((x & kLow) + kLow) | x) & ~kLow;
+  return ((x >> 7) * 0x0102040810204080u) >> 56;
+}
+
 void OrColumn(const std::byte* column, uint32_t width, uint64_t* bitmap) {
   uint8_t values[kWindow];
   UnpackBytes(column, kWindow, width, values);
   for (size_t w = 0; w < kWindowWords; ++w) {
     uint64_t bits = 0;
-    for (uint32_t i = 0; i < 64; ++i) bits |= uint64_t{values[64 * w + i] != 0} << i;
+    for (uint32_t i = 0; i < 64; i += 8) bits |= PresentOf8(values + 64 * w + i) << i;
     bitmap[w] |= bits;
   }
 }

@@ -31,13 +31,13 @@ inline constexpr uint32_t kCodeShift = 19;
 inline constexpr uint32_t kCodeBias = (127u + 6u - 4u) << 23;
 inline constexpr float kFrequencyOfLastCode = 4294967296.0f;  // 2^32 - 1, as a float
 
-inline float LengthOfCode(uint32_t code) {
+constexpr float LengthOfCode(uint32_t code) {
   const auto exact = static_cast<float>(code);
   const auto coarse = std::bit_cast<float>((code << kCodeShift) + kCodeBias);
   return code < kExactCodes ? exact : coarse;
 }
 
-inline float FrequencyOfCode(uint32_t code) { return code == kCodeMax ? kFrequencyOfLastCode : LengthOfCode(code); }
+constexpr float FrequencyOfCode(uint32_t code) { return code == kCodeMax ? kFrequencyOfLastCode : LengthOfCode(code); }
 
 // --- bounds ---
 //
@@ -58,10 +58,10 @@ inline constexpr int kSlackShift = 21;
 
 // A frequency of 0 (the block has none of what is asked for) is bounded by 0.
 inline int32_t BoundOf(float weight, float frequency, float k) {
-  if (frequency == 0) return 0;
   const float sum = frequency + k;
   const int32_t c = RoundToInt(weight * frequency / sum);
-  return frequency * sum <= k * kGrowthLimit ? c : c + (c >> kSlackShift) + 1;
+  const int32_t slack = frequency * sum <= k * kGrowthLimit ? 0 : (c >> kSlackShift) + 1;
+  return frequency == 0 ? 0 : c + slack;
 }
 
 }  // namespace ashlar::simd

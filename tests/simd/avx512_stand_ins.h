@@ -82,14 +82,6 @@ inline __m512i _mm512_maskz_loadu_epi32(__mmask16 k, const void* p) {
     return v;
   });
 }
-inline __m512i _mm512_mask_i32gather_epi32(__m512i other, __mmask16 k, __m512i index, const void* base, int scale) {
-  return Make<uint32_t>([&](size_t i) {
-    uint32_t v = other.Get<uint32_t>(i);
-    const auto at = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(int64_t{index.Get<int32_t>(i)} * scale);
-    if (Bit(k, i)) std::memcpy(&v, reinterpret_cast<const void*>(at), 4);
-    return v;
-  });
-}
 
 // --- constants and casts ---
 
@@ -163,6 +155,9 @@ inline __m512i _mm512_xor_si512(__m512i a, __m512i b) {
 }
 inline __m512i _mm512_slli_epi32(__m512i x, unsigned by) {
   return Make<uint32_t>([&](size_t i) { return x.Get<uint32_t>(i) << by; });
+}
+inline __m512i _mm512_slli_epi64(__m512i x, unsigned by) {
+  return Make<uint64_t>([&](size_t i) { return x.Get<uint64_t>(i) << by; });
 }
 inline __m512i _mm512_srai_epi32(__m512i x, unsigned by) {
   return Make<int>([&](size_t i) { return x.Get<int>(i) >> by; });
@@ -269,13 +264,6 @@ inline __m512i _mm512_permutex2var_epi64(__m512i a, __m512i index, __m512i b) {
   return Make<uint64_t>([&](size_t i) {
     const auto at = index.Get<uint64_t>(i);
     return (at & 8 ? b : a).Get<uint64_t>(at % 8);
-  });
-}
-// The lowest 16 of the 32 elements (low, high), without the first `by`.
-inline __m512i _mm512_alignr_epi32(__m512i high, __m512i low, int by) {
-  return Make<uint32_t>([&](size_t i) {
-    const size_t at = i + static_cast<size_t>(by);
-    return at < 16 ? low.Get<uint32_t>(at) : high.Get<uint32_t>(at - 16);
   });
 }
 // Bits of a 64-bit element from each control byte on, around its end.
