@@ -1,0 +1,19 @@
+// The tables of the levels, for kernels.cc to choose from.
+#ifndef ASHLAR_SRC_SIMD_LEVELS_H_
+#define ASHLAR_SRC_SIMD_LEVELS_H_
+
+#include "src/simd/kernels.h"
+
+namespace ashlar::simd {
+
+extern const Kernels kScalarKernels;
+
+#ifdef __x86_64__
+// These may only be called on machines that have the level.
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+#endif
+
+}  // namespace ashlar::simd
+
+#endif  // ASHLAR_SRC_SIMD_LEVELS_H_

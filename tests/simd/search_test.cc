@@ -1,0 +1,122 @@
+// Searching, filtering, and the choice of a level.
+#include <cstdint>
+#include <vector>
+
+#include "tests/simd/simd_support.h"
+
+namespace ashlar::simd {
+namespace {
+
+class SearchTest : public KernelsTest {};
+ASHLAR_FOR_ALL_KERNELS(SearchTest);
+
+// In an allocation of its own size, so that a sanitizer sees any look beyond it.
+std::vector<uint32_t> Ascending(size_t n, uint64_t step, Prng* prng) {
+  std::vector<uint32_t> values(n);
+  uint64_t last = prng->Below(2) == 0 ? 0 : (uint64_t{1} << 31) - n;  // around where a sign would change
+  for (auto& v : values) {
+    v = static_cast<uint32_t>(last += prng->Below(step));
+  }
+  return values;
+}
+
+size_t FirstNotBelow(const std::vector<uint32_t>& values, uint32_t target) {
+  size_t i = 0;
+  while (i < values.size() && values[i] < target) ++i;
+  return i;
+}
+
+TEST_P(SearchTest, LowerBound) {
+  for (size_t n = 0; n <= 300; ++n) {
+    for (const uint64_t step : {1u, 2u, 1000u}) {  // 1: all the same
+      const auto values = Ascending(n, step, &prng_);
+      std::vector<uint32_t> targets = {0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF};
+      for (const uint32_t v : values) targets.insert(targets.end(), {v - 1, v, v + 1});
+      for (const uint32_t target : targets) {
+        ASSERT_EQ(kernels().lower_bound(values.data(), n, target), FirstNotBelow(values, target))
+            << "n " << n << " target " << target;
+      }
+    }
+  }
+}
+
+TEST_P(SearchTest, FirstAtLeastAndMaximum) {
+  for (size_t n = 0; n <= 200; ++n) {
+    std::vector<int32_t> values(n);
+    for (auto& v : values) v = static_cast<int32_t>(prng_.Next());
+    int32_t highest = INT32_MIN;
+    for (const int32_t v : values) highest = std::max(highest, v);
+    ASSERT_EQ(kernels().maximum(values.data(), n), highest);
+
+    std::vector<int32_t> limits = {INT32_MIN, -1, 0, 1, INT32_MAX, highest};
+    for (int i = 0; i < 10 && n > 0; ++i) limits.push_back(values[prng_.Below(n)]);
+    for (const int32_t limit : limits) {
+      size_t expected = 0;
+      while (expected < n && values[expected] < limit) ++expected;
+      ASSERT_EQ(kernels().first_at_least(values.data(), n, limit), expected) << "n " << n << " limit " << limit;
+    }
+    // The only one that reaches the limit is found wherever it is.
+    for (size_t at = 0; at < n; ++at) {
+      std::vector<int32_t> low(n, 4);
+      low[at] = 5;
+      ASSERT_EQ(kernels().first_at_least(low.data(), n, 5), at);
+      ASSERT_EQ(kernels().maximum(low.data(), n), 5);
+    }
+  }
+}
+
+TEST_P(SearchTest, KeepAtLeast) {
+  const int32_t kSums[][2] = {{0, 0},
+                              {10, 50},
+                              {-20, 30},
+                              {INT32_MAX, INT32_MAX},
+                              {INT32_MIN, INT32_MAX},
+                              {INT32_MAX, INT32_MIN},
+                              {INT32_MIN, INT32_MIN},
+                              {1, INT32_MIN},
+                              {0, INT32_MAX}};
+  for (size_t n = 0; n <= 200; ++n) {
+    for (const auto& [more, limit] : kSums) {
+      Output<uint32_t> documents(RoundUp(n, 16), 4);
+      Output<int32_t> scores(RoundUp(n, 16), 8);
+      std::vector<uint32_t> expected_documents;
+      std::vector<int32_t> expected_scores;
+      for (size_t i = 0; i < n; ++i) {
+        const int32_t near = static_cast<int32_t>(prng_.Below(100));
+        const int32_t score = prng_.OneIn(4) ? static_cast<int32_t>(prng_.Next()) : prng_.OneIn(9) ? INT32_MAX : near;
+        documents.data()[i] = static_cast<uint32_t>(prng_.Next());
+        scores.data()[i] = score;
+        if (int64_t{score} + more < limit) continue;
+        expected_documents.push_back(documents.data()[i]);
+        expected_scores.push_back(score);
+      }
+      const size_t kept = kernels().keep_at_least(documents.data(), scores.data(), n, more, limit);
+      ASSERT_EQ(kept, expected_documents.size()) << "n " << n << " more " << more << " limit " << limit;
+      ASSERT_EQ(documents.First(kept), expected_documents);
+      ASSERT_EQ(scores.First(kept), expected_scores);
+      ASSERT_TRUE(documents.Intact() && scores.Intact());
+    }
+  }
+}
+
+TEST(LevelTest, TheWishIsAnUpperLimit) {
+  const auto levels = AvailableLevels();
+  ASSERT_FALSE(levels.empty());
+  const Level best = levels.back()->level;
+  EXPECT_EQ(ChooseKernels(nullptr).level, best);
+  EXPECT_EQ(ChooseKernels("neon").level, best);
+  EXPECT_EQ(ChooseKernels("avx512").level, best);
+  EXPECT_EQ(ChooseKernels("scalar").level, Level::kScalar);
+  EXPECT_EQ(ChooseKernels("avx2").level, std::min(best, Level::kAvx2));
+}
+
+TEST(LevelTest, TablesAreWhatTheySay) {
+  ASSERT_NE(KernelsFor(Level::kScalar), nullptr);
+  for (const Level level : {Level::kScalar, Level::kAvx2, Level::kAvx512}) {
+    if (const Kernels* kernels = KernelsFor(level)) EXPECT_EQ(kernels->level, level);
+  }
+  EXPECT_EQ(&BestKernels(), &BestKernels());
+}
+
+}  // namespace
+}  // namespace ashlar::simd
