@@ -58,7 +58,7 @@ absl::Status RunShape(const Store& store, const Snapshot& snapshot, const QueryS
     ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
     latencies.Add(NowNs() - start);
   }
-  const std::string name = traversal == Traversal::kExhaustive ? "exhaustive" : "daat";
+  const std::string name = traversal == Traversal::kExhaustive ? "exhaustive" : traversal == Traversal::kDaat ? "daat" : "pruned";
   Json row = {{"name", shape.name},
               {"query", shape.query},
               {"k", shape.k},
@@ -99,7 +99,7 @@ absl::Status RunShapes(const Store& store, std::string_view mode, uint64_t runs,
                        std::map<std::string, std::string>* hashes) {
   const Snapshot snapshot = store.TakeSnapshot();
   for (const QueryShape& shape : ZipfShapes()) {
-    for (const Traversal traversal : {Traversal::kDaat, Traversal::kExhaustive}) {
+    for (const Traversal traversal : {Traversal::kDaat, Traversal::kExhaustive, Traversal::kPruned}) {
       ASHLAR_RETURN_IF_ERROR(RunShape(store, snapshot, shape, traversal, mode, runs, report, hashes));
     }
   }

@@ -44,8 +44,9 @@ enum class Total : uint8_t {
   kExact,  // the number of matching live documents
 };
 
-// Never changes the answer, only the way to it.
-enum class Traversal : uint8_t { kAuto, kExhaustive, kDaat };
+// Never changes the answer, only the way to it. kPruned skips what can't reach the page; where it can't be used (an exact total,
+// words that must all occur, fields merged at query time, the overlay) kDaat is.
+enum class Traversal : uint8_t { kAuto, kExhaustive, kDaat, kPruned };
 
 struct SearchOptions {
   uint64_t k = 10;      // 1 or more; k + offset is cut to the number of live documents

@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -24,6 +25,17 @@ concept PostingCursor = std::movable<C> && requires(C c, const C& k, uint32_t ta
   { c.Seek(target) };                           // to the first document >= target; never back
   { k.postings() } -> std::same_as<uint32_t>;   // documents in the list, dead ones included
   { k.status() } -> std::same_as<absl::Status>; // sticky; read before hits are returned
+};
+
+// A cursor whose list has bounds, for traversals that skip: the most that the postings of a block contribute follows from
+// pairs of (frequency, length) codes (format/frontier.h).
+template <class C>
+concept BoundedCursor = PostingCursor<C> && requires(C c, const C& k, uint32_t block) {
+  { k.is_bounded() } -> std::same_as<bool>;           // this list
+  { k.bounds() } -> std::same_as<typename C::Bounds>; // no pairs: one block of block_documents(), which has no headers
+  { c.MoveToBlock(block) } -> std::same_as<bool>;     // in any direction; false after damage
+  { k.block_documents() } -> std::same_as<std::span<const uint32_t>>;
+  { k.block_frequencies() } -> std::same_as<std::span<const uint32_t>>;
 };
 
 // One segment or overlay as of one snapshot: ordinals 0 .. document_count() - 1.

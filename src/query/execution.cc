@@ -64,9 +64,10 @@ Handle Execution::HandleOf(uint32_t put_order) const {
 SearchResult Execution::Results() {
   std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.base < b.base; });
   SearchResult result;
-  result.traversal = plan_.options.traversal == Traversal::kAuto ? Traversal::kDaat : plan_.options.traversal;
+  const Traversal asked = plan_.options.traversal;
+  result.traversal = asked == Traversal::kExhaustive ? asked : pruned_ ? Traversal::kPruned : Traversal::kDaat;
   result.total = collected_.total;
-  result.total_is_exact = true;
+  result.total_is_exact = collected_.total_is_exact;
   result.postings_read = collected_.postings_read;
   const std::vector<uint64_t> keys = collected_.top.Take();
   if (plan_.options.offset >= keys.size()) return result;

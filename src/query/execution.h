@@ -37,6 +37,7 @@
 #include "src/query/cursor.h"
 #include "src/query/merged_cursor.h"
 #include "src/query/prepare.h"
+#include "src/query/pruned.h"
 #include "src/query/scorer.h"
 #include "src/query/traversal.h"
 
@@ -94,6 +95,11 @@ class Execution {
   Execution(Plan plan, IndexStatistics statistics);
 
   Handle HandleOf(uint32_t put_order) const;
+  // An exact total needs every match.
+  bool may_prune() const {
+    const Traversal asked = plan_.options.traversal;
+    return plan_.options.total != Total::kExact && (asked == Traversal::kAuto || asked == Traversal::kPruned);
+  }
 
   template <class S, class C>
   absl::StatusOr<uint64_t> CountLive(const S& source, C* cursor);
@@ -116,6 +122,7 @@ class Execution {
   std::vector<Norm> norms_;        // by index of the plan
   int scale_ = 0;
   bool can_match_ = true;
+  bool pruned_ = false;
   Collected collected_;
   std::vector<Range> ranges_;
 };
@@ -180,7 +187,15 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
 
 template <class S, class C, class L>
 absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
-  if (plan_.options.traversal == Traversal::kExhaustive) {
+  bool pruned = false;
+  if constexpr (CanPrune<C, L>) {
+    pruned = may_prune() && Pruned<S, C, L>::Suits(*terms);
+    if (pruned) Pruned<S, C, L>(source, terms, &collected_).Run();
+  }
+  pruned_ |= pruned;
+  if (pruned) {
+    // Done.
+  } else if (plan_.options.traversal == Traversal::kExhaustive) {
     Exhaustive<S, C, L>(source, terms, &collected_).Run();
   } else {
     DocumentAtATime<S, C, L>(source, terms, &collected_).Run();

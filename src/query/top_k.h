@@ -33,6 +33,12 @@ class TopK {
     }
   }
 
+  uint64_t limit() const { return limit_; }
+  // From now on only what is above lowest() gets in.
+  bool full() const { return keys_.size() == limit_; }
+  uint64_t lowest() const { return keys_.front(); }  // of a full one with a limit
+  bool MayEnter(uint64_t key) const { return !full() || key > lowest(); }
+
   // Best first. Ends the collecting.
   std::vector<uint64_t> Take() {
     std::sort(keys_.begin(), keys_.end(), std::greater<>());

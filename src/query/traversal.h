@@ -1,4 +1,4 @@
-// Traversals: two ways through one source that offer the same documents with the same scores. They know cursors and
+// Traversals: ways through one source that offer the same documents with the same scores; pruned.h has the one that skips. They know cursors and
 // lengths as template parameters, so nothing virtual is called for a posting.
 //
 // A document matches if it is alive, all kMust terms have it, no kMustNot term has it and, without a kMust term, at
@@ -40,6 +40,7 @@ struct Collected {
   explicit Collected(uint64_t limit) : top(limit) {}
   TopK top;
   uint64_t total = 0;
+  bool total_is_exact = true;
   uint64_t postings_read = 0;
 };
 

@@ -399,6 +399,50 @@ void PostingCursor::SeekBlock(uint32_t block) {
   Load(block);
 }
 
+bool PostingCursor::is_bounded() const {
+  return headers() == nullptr || !state_->filtered() || state_->member == state_->source.shape.largest;
+}
+
+BlockBounds PostingCursor::bounds() const {
+  BlockBounds bounds;
+  const format::ListHeaders* const h = headers();
+  if (h == nullptr) return bounds;
+  bounds.headers = h;
+  if (state_->filtered()) {
+    bounds.pairs = bounds.group_pairs = 1;
+    bounds.pair_frequencies = h->largest_frequencies;
+    bounds.pair_lengths = h->largest_lengths;
+    bounds.group_pair_frequencies = h->group_largest_frequencies;
+    bounds.group_pair_lengths = h->group_largest_lengths;
+  } else {
+    bounds.pairs = h->pairs;
+    bounds.group_pairs = h->group_pairs;
+    bounds.pair_frequencies = h->pair_frequencies;
+    bounds.pair_lengths = h->pair_lengths;
+    bounds.group_pair_frequencies = h->group_pair_frequencies;
+    bounds.group_pair_lengths = h->group_pair_lengths;
+  }
+  return bounds;
+}
+
+bool PostingCursor::MoveToBlock(uint32_t block) {
+  State& s = *state_;
+  if (!s.status.ok()) return false;
+  s.first_possible = 0;  // blocks may come in any order
+  absl::Status status = s.DecodeBlock(block);
+  if (status.ok()) status = Show();
+  if (!status.ok()) {
+    Fail(std::move(status));
+    return false;
+  }
+  if (count_ != 0) {
+    Enter(0);
+  } else {
+    MoveToEnd();
+  }
+  return true;
+}
+
 absl::Status PostingCursor::MemberFrequencies(std::vector<uint32_t>* frequencies) {
   frequencies->clear();
   if (count_ == 0) return status();

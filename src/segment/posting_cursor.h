@@ -23,6 +23,17 @@ struct ListSource {
   const VerifiedBytes* postings = nullptr;
 };
 
+// From which bounds are computed (format::ListHeaders says how): arrays by pair and block, and by pair and group of blocks.
+struct BlockBounds {
+  const format::ListHeaders* headers = nullptr;
+  uint32_t pairs = 0;  // 0: there are none
+  uint32_t group_pairs = 0;
+  const uint8_t* pair_frequencies = nullptr;
+  const uint8_t* pair_lengths = nullptr;
+  const uint8_t* group_pair_frequencies = nullptr;
+  const uint8_t* group_pair_lengths = nullptr;
+};
+
 // Of a cursor on a group's list: every document of it, with summed frequencies.
 inline constexpr uint32_t kAllMembers = 0xFFFFFFFFu;
 
@@ -30,6 +41,8 @@ inline constexpr uint32_t kAllMembers = 0xFFFFFFFFu;
 // and status() says why, for good. One thread.
 class PostingCursor {
  public:
+  using Bounds = BlockBounds;
+
   PostingCursor();  // empty list
   PostingCursor(PostingCursor&&) noexcept;
   PostingCursor& operator=(PostingCursor&&) noexcept;
@@ -75,6 +88,13 @@ class PostingCursor {
   uint32_t block() const;
   // To the first posting of a block at or after the current one (of the cursor's member, which may be in a later block).
   void SeekBlock(uint32_t block);
+  // Whether bounds() are those of what the cursor shows: of all lists but those filtered by another member than the largest.
+  bool is_bounded() const;
+  // No pairs for a list without blocks.
+  BlockBounds bounds() const;
+  // Decodes a block, in any direction, and stands on its first posting; at the end if it has none of the cursor's member. False
+  // after damage. Next and Seek go on from there.
+  bool MoveToBlock(uint32_t block);
   // The postings of the current block (of a short list: of all) from the current one on, decoded; empty at the end.
   std::span<const uint32_t> block_documents() const { return {documents_ + at_, count_ - at_}; }
   std::span<const uint32_t> block_frequencies() const { return {frequencies_ + at_, count_ - at_}; }

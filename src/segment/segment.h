@@ -32,6 +32,8 @@ class LengthReader {
     const uint16_t length = LoadU16(codes_ + size_t{2} * ordinal);
     return length != kEscape ? length : Escaped(ordinal);
   }
+  // u16 an ordinal, little-endian; 0xFFFF: ask operator[]. Null: all lengths are 0.
+  const std::byte* column() const { return codes_; }
 
  private:
   friend class Segment;

@@ -59,6 +59,15 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
+std::vector<std::pair<DocumentId, uint64_t>> HitsOf(const Snapshot& snapshot, const SearchResult& result) {
+  std::vector<std::pair<DocumentId, uint64_t>> hits;
+  for (const Hit& hit : result.hits) {
+    const Handle handle = hit.handle;
+    hits.emplace_back((*snapshot.FetchIds(std::span(&handle, 1)))[0], std::bit_cast<uint64_t>(hit.score));
+  }
+  return hits;
+}
+
 std::vector<Answer> Answers(const Store& store) {
   Prng prng(7);
   std::vector<Answer> answers;
@@ -86,12 +95,15 @@ std::vector<Answer> Answers(const Store& store) {
       EXPECT_OK(result);
       Answer answer;
       answer.total = result->total;
-      for (const Hit& hit : result->hits) {
-        const Handle handle = hit.handle;
-        answer.hits.emplace_back((*snapshot.FetchIds(std::span(&handle, 1)))[0], std::bit_cast<uint64_t>(hit.score));
-      }
+      answer.hits = HitsOf(snapshot, *result);
       answers.push_back(std::move(answer));
     }
+    // The page alone, by what may skip.
+    options.traversal = Traversal::kPruned;
+    options.total = Total::kNone;
+    const absl::StatusOr<SearchResult> page = snapshot.Search(*prepared, options);
+    EXPECT_OK(page);
+    EXPECT_EQ(HitsOf(snapshot, *page), answers.back().hits);
   }
   return answers;
 }

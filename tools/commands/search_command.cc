@@ -157,9 +157,9 @@ void AddSearchCommand(Program* program) {
   command->add_option("--total", options.total, "none, bound or exact")
       ->transform(Choice<Total>({{"none", Total::kNone}, {"bound", Total::kBound}, {"exact", Total::kExact}}))
       ->default_str("exact");
-  command->add_option("--traversal", options.traversal, "auto, exhaustive or daat")
+  command->add_option("--traversal", options.traversal, "auto, exhaustive, daat or pruned")
       ->transform(Choice<Traversal>(
-          {{"auto", Traversal::kAuto}, {"exhaustive", Traversal::kExhaustive}, {"daat", Traversal::kDaat}}))
+          {{"auto", Traversal::kAuto}, {"exhaustive", Traversal::kExhaustive}, {"daat", Traversal::kDaat}, {"pruned", Traversal::kPruned}}))
       ->default_str("auto");
   command->add_flag("--partial", options.allow_partial,
                     "Leave damaged segments out instead of failing, and say how many documents were not searched");

@@ -1,0 +1,167 @@
+// The pruned traversal over lists of many blocks and windows: the page is the exhaustive one to the bit, and less is
+// read.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "ashlar/store.h"
+#include "src/base/prng.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace ashlar {
+namespace {
+
+constexpr uint64_t kWords = 2000;
+
+Schema TextSchema() {
+  Schema schema;
+  schema.key = "id";
+  schema.default_group = {"title", "body"};
+  schema.fields = {{"id", FieldType::kKeyword, true, false, false, {}},
+                   {"title", FieldType::kText, false, false, false, {}},
+                   {"body", FieldType::kText, false, false, false, {}}};
+  return schema;
+}
+
+// Frequent words have low numbers: about 1 / rank.
+uint64_t RandomWord(Prng* prng) {
+  return static_cast<uint64_t>(std::exp(prng->Uniform() * std::log(static_cast<double>(kWords))));
+}
+
+std::string Text(Prng* prng, uint64_t words) {
+  std::string text;
+  while (words-- > 0) absl::StrAppend(&text, "w", RandomWord(prng), " ");
+  return text;
+}
+
+struct Corpus {
+  uint64_t documents = 0;
+  uint64_t flushes = 1;
+  uint64_t deletes = 0;
+  bool all_alike = false;  // every document has the same text, so that all scores tie
+};
+
+class PrunedTest : public ::testing::Test {
+ protected:
+  void Fill(const Corpus& corpus) {
+    Options options;
+    options.create_if_missing = true;
+    options.durability = Durability::kOff;
+    options.merge_factor = 0;
+    const Schema schema = TextSchema();
+    ASSERT_OK_AND_ASSIGN(store_, Store::Open(directory_.path() + "/store", options, &schema));
+    Prng prng(11);
+    for (uint64_t flush = 0; flush < corpus.flushes; ++flush) {
+      WriteBatch batch;
+      for (uint64_t i = 0; i < corpus.documents / corpus.flushes; ++i) {
+        Document document;
+        document.Add("id", absl::StrCat("k", flush, "_", i));
+        document.Add("title", corpus.all_alike ? "w1 w2" : Text(&prng, 1 + prng.Below(4)));
+        document.Add("body", corpus.all_alike ? "w3 w1" : Text(&prng, prng.OneIn(50) ? 200 : 3 + prng.Below(20)));
+        batch.Put(document);
+        if (batch.size() < 1000) continue;
+        ASSERT_OK(store_->Write(batch));
+        batch = WriteBatch();
+      }
+      ASSERT_OK(store_->Write(batch));
+      ASSERT_OK(store_->Flush());
+    }
+    WriteBatch deletes;
+    for (uint64_t i = 0; i < corpus.deletes; ++i)
+      deletes.Delete(absl::StrCat("k", prng.Below(corpus.flushes), "_", prng.Below(corpus.documents / corpus.flushes)));
+    ASSERT_OK(store_->Write(deletes));
+    ASSERT_OK(store_->Flush());
+  }
+
+  SearchResult Search(const Query& query, SearchOptions options, Traversal traversal) {
+    options.traversal = traversal;
+    options.total = traversal == Traversal::kPruned ? Total::kNone : Total::kExact;
+    const auto prepared = store_->Prepare(query);
+    EXPECT_OK(prepared);
+    const auto result = store_->TakeSnapshot().Search(*prepared, options);
+    EXPECT_OK(result);
+    return *result;
+  }
+
+  void ExpectSamePage(const Query& query, const SearchOptions& options) {
+    const SearchResult expected = Search(query, options, Traversal::kExhaustive);
+    const SearchResult got = Search(query, options, Traversal::kPruned);
+    EXPECT_EQ(got.traversal, Traversal::kPruned);
+    EXPECT_FALSE(got.total_is_exact);
+    EXPECT_LE(got.total, expected.total);
+    ASSERT_EQ(got.hits.size(), expected.hits.size());
+    for (size_t i = 0; i < got.hits.size(); ++i) {
+      ASSERT_EQ(got.hits[i].handle.source, expected.hits[i].handle.source) << i;
+      ASSERT_EQ(got.hits[i].handle.ordinal, expected.hits[i].handle.ordinal) << i;
+      ASSERT_EQ(std::bit_cast<uint64_t>(got.hits[i].score), std::bit_cast<uint64_t>(expected.hits[i].score)) << i;
+    }
+  }
+
+  void ExpectSamePages(int queries) {
+    Prng prng(5);
+    for (int i = 0; i < queries; ++i) {
+      Query query;
+      for (uint64_t clauses = prng.OneIn(3) ? 1 : 1 + prng.Below(prng.OneIn(4) ? 20 : 5); clauses > 0; --clauses) {
+        Clause clause;
+        clause.text = absl::StrCat("w", RandomWord(&prng));
+        const char* const fields[] = {"", "", "", "title", "body"};
+        clause.field = fields[prng.Below(5)];
+        if (!query.clauses.empty() && prng.OneIn(8)) clause.occur = Occur::kMustNot;
+        if (prng.OneIn(4)) clause.boost = 0.1 + 3 * prng.Uniform();
+        query.clauses.push_back(clause);
+      }
+      SearchOptions options;
+      const uint64_t sizes[] = {1, 10, 10, 100, 5000};
+      options.k = sizes[prng.Below(5)];
+      if (prng.OneIn(6)) options.offset = prng.Below(30);
+      if (prng.OneIn(5)) options.b = prng.OneIn(2) ? 0 : 1;
+      if (prng.OneIn(8)) options.k1 = prng.OneIn(2) ? 0 : 100;
+      SCOPED_TRACE(absl::StrCat("query ", i, " of ", query.clauses.size(), " words, k ", options.k));
+      ASSERT_NO_FATAL_FAILURE(ExpectSamePage(query, options));
+    }
+  }
+
+  const testing::TempDir directory_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(PrunedTest, OneSegment) {
+  Fill({.documents = 60'000});
+  ExpectSamePages(300);
+}
+
+TEST_F(PrunedTest, SegmentsWithDeadDocuments) {
+  Fill({.documents = 50'000, .flushes = 3, .deletes = 5'000});
+  ExpectSamePages(200);
+}
+
+// What ties with the last hit of the page comes after it by DocumentId.
+TEST_F(PrunedTest, EqualScoresEverywhere) {
+  Fill({.documents = 20'000, .flushes = 2, .deletes = 2'000, .all_alike = true});
+  for (const char* text : {"w1", "w1 w2", "w3 w2 w1", "body:w1", "title:w1 body:w3"}) {
+    for (const uint64_t k : {1, 10, 1000, 30'000}) {
+      SearchOptions options;
+      options.k = k;
+      SCOPED_TRACE(absl::StrCat(text, " ", k));
+      const auto query = ParseQuery(text);
+      ASSERT_OK(query);
+      ASSERT_NO_FATAL_FAILURE(ExpectSamePage(*query, options));
+    }
+  }
+}
+
+TEST_F(PrunedTest, ReadsLess) {
+  Fill({.documents = 60'000});
+  for (const char* text : {"w1", "w1 w700", "w1 w3 w900"}) {
+    const auto query = ParseQuery(text);
+    ASSERT_OK(query);
+    const uint64_t all = Search(*query, {}, Traversal::kExhaustive).postings_read;
+    EXPECT_LT(Search(*query, {}, Traversal::kPruned).postings_read * 2, all) << text;
+  }
+}
+
+}  // namespace
+}  // namespace ashlar
