@@ -1,5 +1,5 @@
-// Traversals: ways through one source that offer the same documents with the same scores; pruned.h has the one that skips. They know cursors and
-// lengths as template parameters, so nothing virtual is called for a posting.
+// Traversals: ways through one source that offer the same documents with the same scores; pruned.h has the one that skips.
+// They know cursors and lengths as template parameters, so nothing virtual is called for a posting.
 //
 // A document matches if it is alive, all kMust terms have it, no kMustNot term has it and, without a kMust term, at
 // least one kShould term has it. kShould terms add to the score.

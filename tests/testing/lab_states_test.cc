@@ -1,5 +1,5 @@
-// The promise of docs/testing.md: the whole exhaustive set, then random runs until 200,000 distinct states were seen after a crash. A
-// failure names the command that shows it again.
+// The promise of docs/testing.md: the whole exhaustive set, then random runs until 200,000 distinct states were seen after a
+// crash. A failure names the command that shows it again.
 #include "tests/testing/lab_support.h"
 
 namespace ashlar::testing {

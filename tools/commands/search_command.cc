@@ -158,8 +158,10 @@ void AddSearchCommand(Program* program) {
       ->transform(Choice<Total>({{"none", Total::kNone}, {"bound", Total::kBound}, {"exact", Total::kExact}}))
       ->default_str("exact");
   command->add_option("--traversal", options.traversal, "auto, exhaustive, daat or pruned")
-      ->transform(Choice<Traversal>(
-          {{"auto", Traversal::kAuto}, {"exhaustive", Traversal::kExhaustive}, {"daat", Traversal::kDaat}, {"pruned", Traversal::kPruned}}))
+      ->transform(Choice<Traversal>({{"auto", Traversal::kAuto},
+                                     {"exhaustive", Traversal::kExhaustive},
+                                     {"daat", Traversal::kDaat},
+                                     {"pruned", Traversal::kPruned}}))
       ->default_str("auto");
   command->add_flag("--partial", options.allow_partial,
                     "Leave damaged segments out instead of failing, and say how many documents were not searched");
