@@ -12,7 +12,7 @@ constexpr uint8_t kPatched = 0x80;
 
 struct Widths {
   uint32_t low = 0;
-  uint32_t high = 0;     // 0: no patches
+  uint32_t high = 0;  // 0: no patches
   size_t patches = 0;
 };
 
@@ -99,14 +99,30 @@ void AppendStream(const uint32_t* values, size_t n, ByteBuffer* out) {
   Pack(high.data(), patches, w.high, places + patches);
 }
 
-const std::byte* ReadStream(const std::byte* in, const std::byte* end, size_t n, uint32_t* values) {
+const Unpacking& PlainUnpacking() {
+  // The sum is in 64 bits, so that it tells whether the documents ascend.
+  static constexpr auto kPrefixSum = [](uint32_t* values, size_t n, uint64_t first_possible) {
+    uint64_t next = first_possible;
+    for (size_t i = 0; i < n; ++i) {
+      next += values[i];
+      values[i] = static_cast<uint32_t>(next);
+      ++next;
+    }
+    return next;
+  };
+  static constexpr Unpacking kPlain{&Unpack, kPrefixSum};
+  return kPlain;
+}
+
+const std::byte* ReadStream(const std::byte* in, const std::byte* end, size_t n, uint32_t* values,
+                            const Unpacking& unpacking) {
   Widths w;
   in = ReadWidths(in, end, n, &w);
   if (in == nullptr) return nullptr;
   const size_t low_bytes = PackedBytes(n, w.low);
   const size_t patch_bytes = w.patches + PackedBytes(w.patches, w.high);
   if (static_cast<size_t>(end - in) < low_bytes + patch_bytes) return nullptr;
-  Unpack(in, n, w.low, values);
+  unpacking.unpack(in, n, w.low, values);
   if (w.patches != 0 && !Patch(in + low_bytes, w, n, values)) return nullptr;
   return in + low_bytes + patch_bytes;
 }

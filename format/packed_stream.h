@@ -1,5 +1,6 @@
-// A packed stream (SPEC P-4): up to 128 integers at the width that makes them smallest, with the high bits of the few that do
-// not fit kept as patches (the idea of PFOR: Zukowski et al., "Super-Scalar RAM-CPU Cache Compression", ICDE 2006).
+// A packed stream (SPEC P-4): up to 128 integers at the width that makes them smallest, with the high bits of the few
+// that do not fit kept as patches (the idea of PFOR: Zukowski et al., "Super-Scalar RAM-CPU Cache Compression", ICDE
+// 2006).
 //
 //   u8 width, plus 0x80 if there are patches
 //   u8 patches (1 .. n), u8 high width (1 .. 32 - width)    only with patches
@@ -18,12 +19,23 @@ namespace ashlar::format {
 
 inline constexpr size_t kStreamValuesMax = 128;
 
+// How packed values are read: by the plain code of format/bit_pack.h, or by a reader's own with the same results.
+struct Unpacking {
+  void (*unpack)(const std::byte* in, size_t n, uint32_t width, uint32_t* values);
+  // Gaps to documents in place: value i becomes first_possible + gap 0 + ... + gap i + i. Returns the document after
+  // the last.
+  uint64_t (*prefix_sum)(uint32_t* values, size_t n, uint64_t first_possible);
+};
+const Unpacking& PlainUnpacking();
+
 // Appends a stream of 1 to 128 values.
 void AppendStream(const uint32_t* values, size_t n, ByteBuffer* out);
 
-// Decodes n (1 .. 128) values from [in, end); kPackedSlack bytes after `end` must be readable, kUnpackSlack values after
-// n writable. Returns the stream's end, or null if it breaks P-4 or passes `end`.
-const std::byte* ReadStream(const std::byte* in, const std::byte* end, size_t n, uint32_t* values);
+// Decodes n (1 .. 128) values from [in, end); kPackedSlack bytes after `end` must be readable, kUnpackSlack values
+// after n writable (as many as `unpacking` writes, if that is more). Returns the stream's end, or null if it breaks P-4
+// or passes `end`.
+const std::byte* ReadStream(const std::byte* in, const std::byte* end, size_t n, uint32_t* values,
+                            const Unpacking& unpacking = PlainUnpacking());
 
 // The same without decoding.
 const std::byte* SkipStream(const std::byte* in, const std::byte* end, size_t n);

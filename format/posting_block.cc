@@ -81,18 +81,13 @@ void AppendPackedBlock(uint64_t first_possible, std::span<const uint32_t> docume
 }
 
 const std::byte* ReadPackedBlock(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
-                                 uint32_t last, uint32_t* documents, uint32_t* frequencies) {
-  in = ReadStream(in, end, n, documents);
+                                 uint32_t last, uint32_t* documents, uint32_t* frequencies,
+                                 const Unpacking& unpacking) {
+  in = ReadStream(in, end, n, documents, unpacking);
   if (in == nullptr) return nullptr;
-  // In 64 bits, so that the sum is `last` only if no step passed 2^32: the documents ascend.
-  uint64_t next = first_possible;
-  for (size_t i = 0; i < n; ++i) {
-    next += documents[i];
-    documents[i] = static_cast<uint32_t>(next);
-    ++next;
-  }
-  if (next != uint64_t{last} + 1) return nullptr;
-  in = ReadStream(in, end, n, frequencies);
+  // The sum is `last` only if no step passed 2^32: the documents ascend.
+  if (unpacking.prefix_sum(documents, n, first_possible) != uint64_t{last} + 1) return nullptr;
+  in = ReadStream(in, end, n, frequencies, unpacking);
   if (in == nullptr) return nullptr;
   uint32_t all = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -105,7 +100,8 @@ const std::byte* ReadPackedBlock(const std::byte* in, const std::byte* end, size
 void AppendListHeaders(const ListHeaderValues& values, ByteBuffer* out) {
   const auto& blocks = values.blocks;
   const auto& groups = values.groups;
-  ASHLAR_CHECK(!blocks.empty() && blocks.size() <= 0xFFFFFFFFu && groups.size() == GroupsOf(static_cast<uint32_t>(blocks.size())));
+  ASHLAR_CHECK(!blocks.empty() && blocks.size() <= 0xFFFFFFFFu &&
+               groups.size() == GroupsOf(static_cast<uint32_t>(blocks.size())));
   size_t pairs = 1, group_pairs = 1;
   for (const auto& block : blocks) pairs = std::max<size_t>(pairs, block.pair_count);
   for (const auto& group : groups) group_pairs = std::max<size_t>(group_pairs, group.pair_count);

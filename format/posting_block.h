@@ -50,7 +50,8 @@ void AppendPackedBlock(uint64_t first_possible, std::span<const uint32_t> docume
 // Decodes n documents and frequencies of [in, end). The last document must be `last`. Arrays have room for kUnpackSlack values
 // more. Returns where the members' streams begin (without any: `end`), or null for bytes that break P-10.
 const std::byte* ReadPackedBlock(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
-                                 uint32_t last, uint32_t* documents, uint32_t* frequencies);
+                                 uint32_t last, uint32_t* documents, uint32_t* frequencies,
+                                 const Unpacking& unpacking = PlainUnpacking());
 
 // --- headers of a list with blocks ---
 

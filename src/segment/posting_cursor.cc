@@ -9,9 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "format/position_block.h"
 #include "src/base/status.h"
+#include "src/simd/kernels.h"
 
 namespace ashlar::segment {
 namespace {
+
+// Writes up to 15 values beyond the last; arrays for blocks have room for 128 and more.
+const format::Unpacking kUnpacking{simd::BestKernels().unpack, simd::BestKernels().prefix_sum};
 
 // What another build may understand, at the place of `here`.
 absl::Status Newer(const absl::Status& here, std::string_view what) {
@@ -114,7 +118,7 @@ absl::Status PostingCursor::State::DecodeBlock(uint32_t number) {
   if (bytes > source.postings->size()) return Damage(offset, "a block's payload is beyond its section");
   ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(offset, bytes + format::kPackedSlack));
   const std::byte* in = source.postings->data() + offset;
-  const std::byte* rest = format::ReadPackedBlock(in, in + bytes, n, first, last, documents, totals);
+  const std::byte* rest = format::ReadPackedBlock(in, in + bytes, n, first, last, documents, totals, kUnpacking);
   if (rest == nullptr || (!grouped() && rest != in + bytes)) return Damage(offset, "a block's payload is malformed");
   block = number;
   raw_count = n;

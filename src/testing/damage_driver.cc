@@ -337,6 +337,8 @@ absl::Status DoDamage(const Specimen& specimen, const Damage& damage, env::SimDi
       return RemoveFile(damage.file, disk);
     case Damage::Kind::kRenamed:
       ASHLAR_RETURN_IF_ERROR(disk->PutFile(damage.other_file, *specimen.disk->DurableContents(damage.file)));
+      // The status page would tell which file is the right one; power loss may leave none.
+      ASHLAR_RETURN_IF_ERROR(RemoveFile(absl::StrCat(kLabDirectory, "/status"), disk));
       return RemoveFile(damage.file, disk);
     case Damage::Kind::kStranger:
       return disk->PutFile(damage.file, specimen.strangers[damage.at].bytes);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "tests/segment/segment_model.h"
 
@@ -80,23 +81,34 @@ TEST(Segment, RejectsWhatIsNotItsOwn) {
   const auto entry = store.Build(schema, 1, RandomDocuments(schema, 20, 1, &random));
   ASSERT_TRUE(entry.ok());
   for (const OpenMode mode : {OpenMode::kMapped, OpenMode::kArray}) {
-    EXPECT_TRUE(Segment::Open(store.env, "dir", *entry, store.store_id, 7, mode).ok());
-    EXPECT_TRUE(absl::IsDataLoss(Segment::Open(store.env, "dir", *entry, store.store_id, 6, mode).status()));
+    const auto open = [&](const format::SegmentEntry& named, const format::StoreId& of_store, uint64_t generation) {
+      return Segment::Open(store.env, "dir", named, of_store, generation, mode).status();
+    };
+    // Damage because of that one check.
+    const auto expect_damage = [&](Site site, const format::SegmentEntry& named, const format::StoreId& of_store,
+                                   uint64_t generation) {
+      EXPECT_TRUE(absl::IsDataLoss(open(named, of_store, generation))) << SiteName(site);
+      DisableSite(site);
+      EXPECT_TRUE(open(named, of_store, generation).ok()) << SiteName(site);
+      DisableSite(Site::kNone);
+    };
+    EXPECT_TRUE(open(*entry, store.store_id, 7).ok());
+    expect_damage(Site::kCheckSegmentGeneration, *entry, store.store_id, 6);
     format::StoreId other = store.store_id;
     other[3] ^= std::byte{1};
-    EXPECT_TRUE(absl::IsDataLoss(Segment::Open(store.env, "dir", *entry, other, 7, mode).status()));
+    expect_damage(Site::kCheckStoreId, *entry, other, 7);
     format::SegmentEntry wrong = *entry;
     wrong.file_id[0] ^= std::byte{1};
-    EXPECT_TRUE(absl::IsDataLoss(Segment::Open(store.env, "dir", wrong, store.store_id, 7, mode).status()));
-    wrong = *entry;
-    wrong.documents += 1;
-    EXPECT_TRUE(absl::IsDataLoss(Segment::Open(store.env, "dir", wrong, store.store_id, 7, mode).status()));
+    expect_damage(Site::kCheckSegmentIdentity, wrong, store.store_id, 7);
     wrong = *entry;
     wrong.file_bytes += 1;
-    EXPECT_TRUE(absl::IsDataLoss(Segment::Open(store.env, "dir", wrong, store.store_id, 7, mode).status()));
+    expect_damage(Site::kCheckSegmentSize, wrong, store.store_id, 7);
+    wrong = *entry;
+    wrong.documents += 1;
+    EXPECT_TRUE(absl::IsDataLoss(open(wrong, store.store_id, 7)));
     wrong = *entry;
     wrong.number = 2;
-    EXPECT_TRUE(absl::IsNotFound(Segment::Open(store.env, "dir", wrong, store.store_id, 7, mode).status()));
+    EXPECT_TRUE(absl::IsNotFound(open(wrong, store.store_id, 7)));
   }
 }
 
