@@ -1,5 +1,8 @@
 // The journal without faults of the disk: what was appended comes back, files rotate and are recycled, a closed journal goes
 // on, and every way in which bytes can be wrong is either a torn tail or damage, by the rule of SPEC J-9.
+#include <algorithm>
+
+#include "format/journal_record.h"
 #include "src/base/site.h"
 #include "tests/journal/journal_harness.h"
 
@@ -391,6 +394,48 @@ TEST_F(JournalTest, DurableToTellsDamageFromATornTail) {
     options.durable = {1, starts[s - 1] + 1};
     EXPECT_TRUE(absl::IsDataLoss(ReplayAll(options).status));
   }
+}
+
+// A whole record that does not follow the one before it: what a group that was made void left behind, say.
+TEST_F(JournalTest, RecordsOfAnotherChainAreNotRead) {
+  ASSERT_TRUE(Append(*Create(), {MakeBatch(1, 40)}).ok());
+  const Replayed before = ReplayAll();
+  ASSERT_TRUE(before.status.ok());
+  ByteBuffer bytes = ReadBytes(PathOf(before.end.end.number));
+  const auto header = format::DecodeJournalHeader(bytes, "journal");
+  ASSERT_TRUE(header.ok());
+  format::JournalRecord stray;
+  stray.first_sequence = 2;
+  stray.operation_count = 1;
+  stray.schema_number = 7;
+  stray.chain = before.end.chain + 1;
+  ByteBuffer record;
+  format::AppendRecord(stray, AsBytes("stray"), {header->salt, header->number, before.end.end.offset}, &record);
+  std::copy(record.begin(), record.end(), bytes.begin() + static_cast<std::ptrdiff_t>(before.end.end.offset));
+  WriteBytes(PathOf(before.end.end.number), bytes);
+  EXPECT_EQ(ReplayAll().batches.size(), 1u);
+  DisableSite(Site::kCheckRecordChain);
+  EXPECT_EQ(ReplayAll().batches.size(), 2u) << "nothing else tells";
+  DisableSite(Site::kNone);
+}
+
+// What a new file took over from the one before was synced before the file got its name. Until something is appended and synced,
+// the file's own header is the only one to say so.
+TEST_F(JournalTest, DamageInWhatAFileTookOverIsNoTornTail) {
+  ASSERT_TRUE(Append(*Create(), {MakeBatch(1, 40), MakeBatch(2, 40)}).ok());  // not synced, not sealed
+  const Replayed killed = ReplayAll();
+  ASSERT_TRUE(killed.status.ok());
+  Create(killed.end);
+  const Replayed whole = ReplayAll();
+  ASSERT_EQ(whole.batches.size(), 2u);
+  ByteBuffer bytes = ReadBytes(PathOf(whole.end.end.number));
+  bytes[whole.end.end.offset - 1] ^= std::byte{1};
+  bytes[whole.end.end.offset - 20] ^= std::byte{1};
+  WriteBytes(PathOf(whole.end.end.number), bytes);
+  EXPECT_TRUE(absl::IsDataLoss(ReplayAll().status));
+  DisableSite(Site::kCheckTailHeader);
+  EXPECT_TRUE(ReplayAll().status.ok()) << "nothing else tells";
+  DisableSite(Site::kNone);
 }
 
 TEST_F(JournalTest, TornSealIsCutAndNotContinued) {
