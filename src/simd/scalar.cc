@@ -276,8 +276,7 @@ inline void ForEachBit(const std::byte* bitmap, Set set) {
   }
 }
 
-// Sums of bits in neighbouring pairs, fours, bytes, then all bytes: the loop over words vectorises, a table of bits
-// would not.
+// Sums of bits in neighbouring pairs, fours, bytes, halves: unlike a table of bits, this vectorises.
 size_t CountBitmap(const uint64_t* bitmap) {
   uint64_t sums = 0;
   for (size_t w = 0; w < kWindowWords; ++w) {
