@@ -71,8 +71,7 @@ ASHLAR_AVX512 void Unpack(const std::byte* in, size_t n, uint32_t width, uint32_
   for (size_t i = 0; i < n; i += kStep, in += 2 * width) Store(values + i, unpacker(in));
 }
 
-// x0, x0 + x1, ... of pairs, quads, halves, all. (A shift of 64-bit pairs is no shuffle, of which a processor does one
-// a cycle.)
+// x0, x0 + x1, ... of pairs, quads, halves, all. Pairs by a shift, as shuffles are what this waits for.
 ASHLAR_AVX512_INLINE __m512i PrefixSums(__m512i x) {
   x = _mm512_add_epi32(x, _mm512_slli_epi64(x, 32));
   const __m512i ends_of_pairs = _mm512_setr_epi32(1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13, 13, 13);
@@ -137,8 +136,7 @@ ASHLAR_AVX512_INLINE __m512i LaneStarts(__m512i sums, size_t rows, uint64_t firs
   return _mm512_add_epi32(exclusive, _mm512_set1_epi32(static_cast<int>(first_possible)));
 }
 
-// Running sums down the lanes, in place, to documents. `rows` is a constant for whole blocks: then all stays in
-// registers.
+// Running sums down the lanes to documents. `rows` is a constant for whole blocks: then all stays in registers.
 template <class Row>
 ASHLAR_AVX512_INLINE void SumRows(size_t rows, uint64_t first_possible, __m512i* documents, const Row& row) {
   __m512i running = _mm512_setzero_si512();

@@ -1,17 +1,14 @@
-// Kernels: the inner loops of the query layer, each at several levels of instruction set, all with the same results bit
-// for bit.
+// Kernels: the inner loops of the query layer, at several levels of instruction set, with the same results bit for bit.
 //
 // Scalar code is the oracle. A level is chosen once, by what the processor and the operating system can do; the
 // environment variable ASHLAR_SIMD (scalar, avx2, avx512) lowers it.
 //
 // For all kernels:
-// - Nothing has to be aligned. Inputs and outputs do not overlap unless it says so.
+// - Nothing has to be aligned beyond its type. Inputs and outputs do not overlap unless it says so.
 // - "Packed" is natural order (SPEC P-3): value i takes bits i * width to i * width + width - 1. kReadSlack bytes after
-// packed
-//   bytes are readable and do not matter (SPEC P-2).
+//   packed bytes are readable and do not matter (SPEC P-2).
 // - "Padded to m" of an array of n: its elements up to n rounded up to a multiple of m may be written, with anything;
-// of an
-//   input: they may be read, and do not matter. What lies beyond is not touched.
+//   of an input: they may be read, and do not matter. What lies beyond is not touched.
 // - n may be 0 except where it says so.
 #ifndef ASHLAR_SRC_SIMD_KERNELS_H_
 #define ASHLAR_SRC_SIMD_KERNELS_H_
@@ -49,10 +46,9 @@ struct Kernels {
   // n values of 0 to 32 bits. `values` is padded to 16.
   void (*unpack)(const std::byte* in, size_t n, uint32_t width, uint32_t* values);
 
-  // Gaps to documents, in place: document i = first_possible + gap 0 + ... + gap i + i. n is 1 to kBlock, `values`
-  // padded to
-  // 16. Returns the document after the last in 64 bits: if that is below or at 2^32, the documents ascend; if not, the
-  // array has their low 32 bits. Patches are put into unpacked gaps before this.
+  // Gaps to documents, in place: document i = first_possible + gap 0 + ... + gap i + i. n is 1 to kBlock; `values` is
+  // padded to 16. Returns the document after the last in 64 bits: up to 2^32, the documents ascend; above, the array
+  // has their low 32 bits. Patches are put into unpacked gaps before this.
   uint64_t (*prefix_sum)(uint32_t* values, size_t n, uint64_t first_possible);
 
   // unpack and prefix_sum in one, for blocks without patches.
@@ -80,12 +76,10 @@ struct Kernels {
   void (*bounds)(const uint8_t* frequency_codes, const uint8_t* length_codes, size_t stride, size_t pairs, size_t n,
                  Scoring scoring, int32_t* out);
 
-  // Contributions of n postings with their frequencies, 1 to 2^31. `out`, frequencies and a row of lengths are
-  // padded to 16.
+  // Contributions of n postings with their frequencies, 1 to 2^31. Padded to 16: `out`, frequencies, a row of lengths.
   //
-  // Lengths are u16, either a row (that of posting i at lengths + 2 * i) or a column (that of document d at column + 2
-  // * d). Returns whether a length is kLengthEscaped: it was taken for a length, and the caller does such postings
-  // again.
+  // Lengths are u16: a row has that of posting i at 2 i, a column that of document d at 2 d. Returns whether a length
+  // is kLengthEscaped: it was taken for a length, and the caller does such postings again.
   bool (*contributions_row_u8)(const uint8_t* frequencies, const std::byte* lengths, size_t n, Scoring scoring,
                                int32_t* out);
   bool (*contributions_row_u32)(const uint32_t* frequencies, const std::byte* lengths, size_t n, Scoring scoring,

@@ -252,15 +252,18 @@ void ContributionsOfFixed(const Frequency* frequencies, size_t n, float weight, 
 
 // --- windows ---
 
-inline void AddTo(uint16_t* at, uint32_t more) {
-  const uint32_t sum = *at + more;
-  *at = static_cast<uint16_t>(sum < 0xFFFF ? sum : 0xFFFF);
+// Stays at 65,535: a sum that wrapped is below what was added to.
+inline void AddTo(uint16_t* at, uint16_t more) {
+  const auto sum = static_cast<uint16_t>(*at + more);
+  *at = static_cast<uint16_t>(sum < *at ? 0xFFFF : sum);
 }
 
+// Looking up does not vectorise, adding does.
 void AddColumn(const std::byte* column, uint32_t width, const uint8_t* table, uint16_t* accumulators) {
   uint8_t values[kWindow];
   UnpackBytes(column, kWindow, width, values);
-  for (size_t d = 0; d < kWindow; ++d) AddTo(accumulators + d, table[values[d]]);
+  for (size_t d = 0; d < kWindow; ++d) values[d] = table[values[d]];
+  for (size_t d = 0; d < kWindow; ++d) AddTo(accumulators + d, values[d]);
 }
 
 // Calls set(document) for each bit that is set, in order.
@@ -273,8 +276,7 @@ inline void ForEachBit(const std::byte* bitmap, Set set) {
   }
 }
 
-// Sums of bits in neighbouring pairs, fours, bytes, then all bytes: the loop over words vectorises, a table of bits
-// would not.
+// Sums of bits in neighbouring pairs, fours, bytes, halves: unlike a table of bits, this vectorises.
 size_t CountBitmap(const uint64_t* bitmap) {
   uint64_t sums = 0;
   for (size_t w = 0; w < kWindowWords; ++w) {

@@ -1,5 +1,4 @@
-// Windows, one posting at a time. Scalar on all levels: a processor does two of these stores a cycle, and AVX-512's
-// scatter is slower.
+// Windows, one posting at a time. Scalar on all levels: AVX-512's scatter was slower where it was measured.
 #ifndef ASHLAR_SRC_SIMD_SCATTER_H_
 #define ASHLAR_SRC_SIMD_SCATTER_H_
 

@@ -41,18 +41,18 @@ constexpr float FrequencyOfCode(uint32_t code) { return code == kCodeMax ? kFreq
 
 // --- bounds ---
 //
-// A posting (f, l) is covered by a pair (F, L) with F >= f and L <= l, and contributes no more in exact arithmetic.
-// With rounding:
+// A posting (f, l) is covered by a pair (F, L) with F >= f and L <= l, and contributes no more before any rounding.
+// With the rounding:
 // - In K, and so in the length, the computed contribution is monotone, because every rounded operation is.
 // - In f it is not: numerator and denominator both grow, and each rounds on its own. The three roundings (product, sum,
 //   quotient) move a result by at most 3u each way, u = 2^-24, so the pair may come out lower by a factor of 1 - 6u.
 //   From f to f + 1 the exact value grows by a factor of 1 + K / (f (f + 1 + K)). As long as that is more than 1 + 6u
-//   for all f below F, the computed one grows too, and the pair's own contribution is a bound. It is if F (F + K) <= K
-//   2^21, which makes the growth 8u at least.
+//   for all f below F, the computed one grows too, and the pair's own contribution is a bound. It is if
+//   F (F + K) <= 2^21 K, which makes the growth 8u at least.
 // - Otherwise the bound is c + c / 2^21 + 1: 8u for the roundings, and 1 for rounding to an integer.
-// With K about 1 that starts at frequencies of about 1,400; with K = 0 (k1 = 0) at 1, where (3 W) / 3 may be less than
-// W. Adding the slack always would cost more: a bound that equals the threshold lets a block be skipped, and where many
-// documents tie, that is most of them.
+// With K about 1 that starts at frequencies of about 1,400; with K = 0 (k1 = 0) at 1: (3 W) / 3 may be less than W.
+// Adding the slack always would cost more: a bound that equals the threshold lets a block be skipped, and where many
+// documents tie, that is most of the blocks.
 inline constexpr float kGrowthLimit = 2097152.0f;  // 2^21
 inline constexpr int kSlackShift = 21;
 

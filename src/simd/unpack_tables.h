@@ -1,8 +1,8 @@
 // By which shuffles and shifts packed values come apart, by width.
 //
 // Eight values of any width take `width` bytes, so groups of 8 begin on a byte, and where each value lies in its group
-// depends on the width alone. A value of up to 25 bits lies in 4 bytes, whatever bit of the first one it begins at; one
-// of up to 8 bits in 2 bytes.
+// depends on the width alone. Whatever bit of its first byte it begins at, a value of up to 25 bits lies in 4 bytes,
+// one of up to 8 bits in 2.
 #ifndef ASHLAR_SRC_SIMD_UNPACK_TABLES_H_
 #define ASHLAR_SRC_SIMD_UNPACK_TABLES_H_
 
