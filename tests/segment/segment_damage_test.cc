@@ -9,6 +9,7 @@
 #include "format/page_checksums.h"
 #include "format/section_table.h"
 #include "src/base/checksum.h"
+#include "src/base/site.h"
 #include "src/base/status.h"
 #include "src/segment/segment.h"
 #include "tests/segment/segment_model.h"
@@ -70,6 +71,43 @@ class SegmentDamage : public testing::Test {
   ByteBuffer bytes_;
   std::vector<std::string> truth_;
 };
+
+// A flipped bit in what vouches for the rest is blamed on itself, and not on what it vouches for. Without the check in question it
+// is not noticed, or blamed on another place.
+TEST_F(SegmentDamage, ChecksumsAreBlamedThemselves) {
+  const auto header = format::DecodeFileHeader(bytes_, format::FileKind::kSegment, path_);
+  ASSERT_TRUE(header.ok());
+  const uint64_t footer_at = bytes_.size() - format::kSegmentFooterBytes;
+  const auto footer = format::DecodeSegmentFooter(ByteSpan(bytes_).subspan(footer_at), header->file_id, bytes_.size(), path_);
+  ASSERT_TRUE(footer.ok());
+  constexpr uint64_t kGeneration = 40;  // in the footer; 7, which becomes 6
+  const struct {
+    Site site;
+    uint64_t byte;
+    std::string section;
+  } cases[] = {{Site::kCheckSegmentFooter, footer_at + kGeneration, "footer"},
+               {Site::kCheckSegmentRoots, footer->root_offset, "checksums"},
+               {Site::kCheckSegmentSums, footer->data_end, "checksums"}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(SiteName(c.site));
+    ByteBuffer damaged = bytes_;
+    damaged[c.byte] ^= std::byte{1};
+    Rewrite(damaged);
+    const auto blamed = [this]() -> std::optional<ErrorPlace> {
+      const auto segment = store_.Open(entry_);
+      if (!segment.ok()) return PlaceOf(segment.status());
+      const std::vector<absl::Status> findings = (*segment)->Check();
+      return findings.empty() ? std::nullopt : PlaceOf(findings[0]);
+    };
+    const std::optional<ErrorPlace> place = blamed();
+    ASSERT_TRUE(place.has_value());
+    EXPECT_EQ(place->section, c.section);
+    DisableSite(c.site);
+    const std::optional<ErrorPlace> without = blamed();
+    DisableSite(Site::kNone);
+    EXPECT_TRUE(!without.has_value() || without->section != place->section || without->offset != place->offset);
+  }
+}
 
 TEST_F(SegmentDamage, EveryTruncationIsNoticed) {
   for (size_t size = 0; size < bytes_.size(); ++size) {
