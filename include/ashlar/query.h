@@ -45,7 +45,7 @@ enum class Total : uint8_t {
 };
 
 // Never changes the answer, only the way to it. kPruned skips what can't reach the page; where it can't be used (an exact total,
-// words that must all occur, fields merged at query time, the overlay) kDaat is.
+// fields merged at query time, the overlay) kDaat is.
 enum class Traversal : uint8_t { kAuto, kExhaustive, kDaat, kPruned };
 
 struct SearchOptions {

@@ -189,7 +189,8 @@ template <class S, class C, class L>
 absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
   bool pruned = false;
   if constexpr (CanPrune<C, L>) {
-    pruned = may_prune() && Pruned<S, C, L>::Suits(*terms);
+    pruned = may_prune() && Pruned<S, C, L>::Suits(*terms) &&
+             (plan_.options.traversal == Traversal::kPruned || Pruned<S, C, L>::IsWorthIt(*terms));
     if (pruned) Pruned<S, C, L>(source, terms, &collected_).Run();
   }
   pruned_ |= pruned;

@@ -4,7 +4,7 @@
 //
 // One term: the best groups of blocks first, in them the best blocks. Several: windows of documents, the best few first
 // and then in order. In a window, lists whose bounds together can't reach the page (the non-essential ones) are not
-// read, but probed for the documents that the others proposed.
+// read, but probed for the documents that the others proposed. Where words must occur, the rarest of them proposes.
 //
 // Exact: every document that is in the page is offered with its whole score. Counts only what it offers.
 #ifndef ASHLAR_SRC_QUERY_PRUNED_H_
@@ -191,13 +191,14 @@ class Pruned {
 
   // Whether it can do this query.
   static bool Suits(const std::vector<Term>& terms) {
-    bool any = false;
-    for (const Term& term : terms) {
-      if (term.occur == Occur::kMust) return false;
-      if (term.occur == Occur::kShould && !term.cursor.is_bounded()) return false;
-      any |= term.occur == Occur::kShould;
-    }
-    return any;
+    return std::all_of(terms.begin(), terms.end(),
+                       [](const Term& term) { return term.occur == Occur::kMustNot || term.cursor.is_bounded(); });
+  }
+  // Whether there is enough to skip.
+  static bool IsWorthIt(const std::vector<Term>& terms) {
+    uint64_t postings = 0;
+    for (const Term& term : terms) postings += term.occur == Occur::kMustNot ? 0 : term.cursor.postings();
+    return postings > kFewPostings;
   }
 
   Pruned(const S& source, std::vector<Term>* terms, Collected* out)
@@ -207,9 +208,15 @@ class Pruned {
         document_count_(source.document_count()),
         out_(*out) {
     for (Term& term : *terms) {
-      if (term.occur == Occur::kShould) lists_.emplace_back(&term);
-      if (term.occur == Occur::kMustNot) must_not_.push_back(&term);
+      if (term.occur == Occur::kMustNot) {
+        must_not_.push_back(&term);
+        continue;
+      }
+      lists_.emplace_back(&term);
+      (term.occur == Occur::kMust ? must_ : should_).push_back(&lists_.back());
     }
+    std::stable_sort(must_.begin(), must_.end(),
+                     [](const List* a, const List* b) { return a->postings() < b->postings(); });
   }
 
   void Run() {
@@ -225,6 +232,7 @@ class Pruned {
 
  private:
   static constexpr uint32_t kBlocksPerGroup = static_cast<uint32_t>(format::kBlocksPerGroup);
+  static constexpr uint64_t kFewPostings = 2048;
   static constexpr size_t kWindowsFirst = 10;  // that raise the threshold before the rest is looked at
 
   // The least score with which this document, or a later one, may still enter.
@@ -254,6 +262,9 @@ class Pruned {
   void Windows();
   void BoundWindows();
   void Window(uint32_t window);
+  void AllOf(uint32_t window, uint32_t begin, uint32_t end, int32_t needed);
+  size_t Propose(List* lead, uint32_t begin, uint32_t end, int32_t bound_needed);
+  size_t Require(List* list, size_t n, int32_t bound_needed);
   void AnyOf(uint32_t begin, uint32_t end);
   size_t SplitLists(uint32_t window, int32_t needed, int32_t* passed_over);
   void Add(List* list, uint32_t begin, uint32_t end, int32_t bound_needed);
@@ -265,7 +276,9 @@ class Pruned {
   const uint32_t document_count_;
   Collected& out_;
   const simd::Kernels& kernels_ = simd::BestKernels();
-  std::deque<List> lists_;  // which do not move
+  std::deque<List> lists_;   // which do not move
+  std::vector<List*> must_;  // rarest first
+  std::vector<List*> should_;
   std::vector<Term*> must_not_;
   std::vector<int32_t> window_bounds_;             // of all lists together
   std::vector<std::pair<int32_t, List*>> active_;  // (bound, list) of this window, ascending
@@ -380,9 +393,10 @@ void Pruned<S, C, L>::Window(uint32_t window) {
   const uint32_t begin = window * static_cast<uint32_t>(simd::kWindow);
   const uint32_t end = std::min<uint32_t>(document_count_ - begin, simd::kWindow) + begin;
   const int32_t needed = Needed(begin);
-  if (needed <= 0) return AnyOf(begin, end);
   const int32_t bound = window_bounds_[window];
   if (bound < needed) return;
+  if (!must_.empty()) return AllOf(window, begin, end, needed);
+  if (needed <= 0) return AnyOf(begin, end);
   int32_t passed_over = 0;
   const size_t non_essential = SplitLists(window, needed, &passed_over);
   for (size_t i = non_essential; i < active_.size(); ++i)
@@ -396,6 +410,61 @@ void Pruned<S, C, L>::Window(uint32_t window) {
   }
   n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
   for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
+}
+
+// The rarest list proposes, the other required ones take away what they don't have, the rest adds.
+template <class S, class C, class L>
+void Pruned<S, C, L>::AllOf(uint32_t window, uint32_t begin, uint32_t end, int32_t needed) {
+  int32_t more = window_bounds_[window] - must_[0]->window_bound(window);
+  size_t n = Propose(must_[0], begin, end, needed - more);
+  for (size_t i = 1; i < must_.size() && n > 0; ++i) {
+    more -= must_[i]->window_bound(window);
+    n = Require(must_[i], n, needed - more);
+  }
+  for (List* list : should_) {
+    n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, more, needed);
+    more -= list->window_bound(window);
+    Probe(list, n, needed - more);
+  }
+  n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
+  for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
+}
+
+// The list's documents in the window that bring `bound_needed` themselves, as candidates; returns how many.
+template <class S, class C, class L>
+size_t Pruned<S, C, L>::Propose(List* lead, uint32_t begin, uint32_t end, int32_t bound_needed) {
+  size_t n = 0;
+  for (uint32_t block = lead->FindBlock(begin); block < lead->blocks() && lead->FirstPossible(block) < end; ++block) {
+    if (lead->block_bound(block) < bound_needed) continue;
+    lead->Load(block);
+    const std::span<const uint32_t> documents = lead->documents();
+    for (size_t i = 0; i < documents.size(); ++i) {
+      if (documents[i] < begin || documents[i] >= end || lead->contributions()[i] < bound_needed) continue;
+      documents_[n] = documents[i];
+      scores_[n++] = lead->contributions()[i];
+    }
+  }
+  return n;
+}
+
+// Keeps of the n candidates those that the list has and brings to `bound_needed`.
+template <class S, class C, class L>
+size_t Pruned<S, C, L>::Require(List* list, size_t n, int32_t bound_needed) {
+  uint32_t block = list->FindBlock(documents_[0]);
+  size_t kept = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t document = documents_[i];
+    block = list->FindBlock(block, document);
+    if (block == list->blocks()) break;
+    if (scores_[i] + list->block_bound(block) < bound_needed) continue;
+    list->Load(block);
+    const std::span<const uint32_t> documents = list->documents();
+    const auto found = std::lower_bound(documents.begin(), documents.end(), document);
+    if (found == documents.end() || *found != document) continue;
+    documents_[kept] = document;
+    scores_[kept++] = scores_[i] + list->contributions()[found - documents.begin()];
+  }
+  return kept;
 }
 
 // While everything that matches may enter, also with a score of 0: which documents match is remembered apart.

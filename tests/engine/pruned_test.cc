@@ -104,12 +104,14 @@ class PrunedTest : public ::testing::Test {
     Prng prng(5);
     for (int i = 0; i < queries; ++i) {
       Query query;
+      const bool must = prng.OneIn(4);
       for (uint64_t clauses = prng.OneIn(3) ? 1 : 1 + prng.Below(prng.OneIn(4) ? 20 : 5); clauses > 0; --clauses) {
         Clause clause;
         clause.text = absl::StrCat("w", RandomWord(&prng));
         const char* const fields[] = {"", "", "", "title", "body"};
         clause.field = fields[prng.Below(5)];
         if (!query.clauses.empty() && prng.OneIn(8)) clause.occur = Occur::kMustNot;
+        if (must && prng.OneIn(2)) clause.occur = Occur::kMust;
         if (prng.OneIn(4)) clause.boost = 0.1 + 3 * prng.Uniform();
         query.clauses.push_back(clause);
       }
@@ -155,7 +157,7 @@ TEST_F(PrunedTest, EqualScoresEverywhere) {
 
 TEST_F(PrunedTest, ReadsLess) {
   Fill({.documents = 60'000});
-  for (const char* text : {"w1", "w1 w700", "w1 w3 w900"}) {
+  for (const char* text : {"w1", "w1 w700", "w1 w3 w900", "+w1 +w900"}) {
     const auto query = ParseQuery(text);
     ASSERT_OK(query);
     const uint64_t all = Search(*query, {}, Traversal::kExhaustive).postings_read;
