@@ -69,7 +69,7 @@ absl::Status Engine::LoadDeaths(const format::CatalogValue& value,
     path = Path(DeathsFileName(value.deaths_number));
     const absl::StatusOr<ByteBuffer> bytes = env::ReadFile(*env_.files, path);
     if (absl::IsNotFound(bytes.status()))
-      return DataLoss(path, "", 0, "the deaths file that the catalog names is missing");
+      return DataLoss(path, "deaths", 0, "the file that the catalog names is missing");
     if (!bytes.ok()) return bytes.status();
     ASHLAR_ASSIGN_OR_RETURN(deaths, format::DecodeDeaths(*bytes, path));
     if (SiteIsOn(Site::kCheckDeathsIdentity) &&
@@ -299,12 +299,12 @@ absl::Status Engine::RemoveOrphans() {
     last_number = std::max(last_number, number);
     if (named) continue;
     // Ours beyond doubt: empty, or with a header of this store, or without one and numbered by a session that died before its
-    // commit. One of another store or of a later version is left alone.
+    // commit, or left by a checkpoint that was being renewed. One of another store or of a later version is left alone.
     const std::string path = Path(entry.name);
     ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, env_.files->OpenForRead(path));
     ASHLAR_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
     std::byte header[format::kFileHeaderBytes];
-    bool ours = size == 0 || number >= committed_.next_file_number;
+    bool ours = size == 0 || number >= committed_.next_file_number || format::IsCheckpoint(committed_);
     if (size >= sizeof header && file->ReadAt(0, header).ok()) {
       const absl::StatusOr<format::FileHeader> decoded = format::DecodeFileHeader(header, kind, path, std::nullopt);
       if (decoded.ok()) ours = decoded->store_id == committed_.store_id || !SiteIsOn(Site::kCheckStoreId);
