@@ -232,18 +232,16 @@ result "the first writer ends well" $?
 # A newer format: the version in the frame of a segment, at offset 10, with a right checksum, is not damage.
 "$ashlar" flush s
 cp -r s newer
+echo '{"id":"after","body":"kept in another segment"}' | "$ashlar" add newer >out 2>err && "$ashlar" flush newer
 python3 - newer <<'PY'
 import glob, sys
-path = glob.glob(sys.argv[1] + "/*.seg")[0]
+path = sorted(glob.glob(sys.argv[1] + "/*.seg"))[0]
 data = bytearray(open(path, "rb").read())
 data[10] = 99
 open(path, "wb").write(data)
 PY
 exits "a segment whose version was overwritten" 1 "$ashlar" search newer kept
 says "which file" ".seg"
-echo '{"id":"after","body":"kept after the damage"}' | "$ashlar" add newer >out 2>err
-result "a store with a damaged segment takes documents" $?
-exits "a search that needs the damaged segment" 1 "$ashlar" search newer kept --json
 exits "a partial search" 0 "$ashlar" search newer kept --partial --json
 json "it finds the rest and says what it left out" \
   '[h["key"] for h in j["hits"]] == ["after"] and j["documents_not_searched"] > 0 and ".seg" in j["damage"][0]'
