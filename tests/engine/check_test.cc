@@ -191,10 +191,10 @@ TEST_F(CheckTest, WrongDeathsUnderRightChecksums) {
       {"dead beyond the floor", [](Values v) { v.second->segments[0].deaths.back().sequence = v.first->floor + 1; }},
       {"another generation", [](Values v) { v.second->generation = v.first->generation + 1; }},
   };
-  for (const auto& [name, change] : changes) {
-    SCOPED_TRACE(name);
+  for (const auto& change : changes) {  // clang 14 can't capture parts of a pair
+    SCOPED_TRACE(change.first);
     const std::vector<Finding> damages = Forge(
-        [&change](format::CatalogValue& value, format::DeathsFile& deaths) { change({&value, &deaths}); });
+        [&change](format::CatalogValue& value, format::DeathsFile& deaths) { change.second({&value, &deaths}); });
     EXPECT_FALSE(damages.empty());
   }
 }
@@ -209,13 +209,13 @@ TEST_F(CheckTest, AWrongCatalogUnderRightChecksums) {
       {"a segment is left out", [](format::CatalogValue& v) { v.segments.erase(v.segments.begin()); }},
       {"floor", [](format::CatalogValue& v) { v.floor = v.segments.back().last_id - 1; }},
   };
-  for (const auto& [name, change] : changes) {
-    SCOPED_TRACE(name);
+  for (const auto& change : changes) {
+    SCOPED_TRACE(change.first);
     const absl::StatusOr<std::vector<Finding>> findings = [&]() -> absl::StatusOr<std::vector<Finding>> {
       const std::unique_ptr<env::SimDisk> disk = Copy();
       const std::string catalog = FileWith("/catalog-0");
       format::CatalogValue value = *format::DecodeCatalogValue(*disk->Contents(catalog), catalog);
-      change(value);
+      change.second(value);
       EXPECT_OK(disk->PutFile(catalog, format::EncodeCatalogValue(value)));
       return engine::CheckStoreOn(disk->NewProcess(), "/store");
     }();
