@@ -12,6 +12,7 @@
 
 #include "src/env/sim_env.h"
 #include "tests/engine/random_store.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -434,7 +435,7 @@ class SteadyWriter {
 };
 
 TEST_F(CheckpointTest, C43_CheckpointsWhileBatchesAreWritten) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(ASHLAR_THREAD_SANITIZER) || defined(ASHLAR_ADDRESS_SANITIZER)
   constexpr int kCheckpoints = 20;  // enough for races; the count of the case is for the other builds
 #else
   constexpr int kCheckpoints = 100;

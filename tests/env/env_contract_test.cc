@@ -17,6 +17,7 @@
 #include "src/base/status.h"
 #include "src/env/env.h"
 #include "src/env/sim_env.h"
+#include "tests/support/sanitizers.h"
 
 namespace ashlar::env {
 namespace {
@@ -607,7 +608,7 @@ TEST_P(EnvContractTest, EntropyDoesNotRepeat) {
 }
 
 // Sanitizers end the process when an allocation is absurd.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ASHLAR_ADDRESS_SANITIZER) || defined(ASHLAR_THREAD_SANITIZER)
 #define ASHLAR_TEST_SANITIZED
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

@@ -18,10 +18,11 @@
 #include "absl/strings/str_cat.h"
 #include "ashlar/store.h"
 #include "src/base/site.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(ASHLAR_ADDRESS_SANITIZER)
 // A forked child gives up what belongs to its parent without touching it, and would be told of that as a leak.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 #endif
