@@ -317,6 +317,7 @@ class Exercise {
   void Run() {
     options_.read_only = true;
     if (auto store = Open()) {
+      if (LostItsEvidence(*store)) return;
       Ask(*store);
       Typed(store->Close());
     }
@@ -370,6 +371,17 @@ class Exercise {
     }
     if (only_segments_) Wrong(absl::StrCat("damage of segments keeps the store from opening: ", store.status().ToString()));
     return nullptr;
+  }
+
+  // One exchange damages two places: the journal's last records and the status page, which alone knows of them when nothing
+  // follows them. That is the known limit of docs/durability.md: it looks like power loss in the middle of a write, and is cut and
+  // reported as that.
+  bool LostItsEvidence(const Store& store) {
+    const bool both = case_.kind == Case::Kind::kExchange && IsJournal(case_.file) && case_.other == "status" &&
+                      case_.other_at == 0;
+    if (!both || store.GetStats().recovery.torn_file.empty()) return false;
+    detected_ = true;
+    return true;
   }
 
   // Segments that still have the file that was damaged are allowed to fail; all else is not.
