@@ -264,11 +264,11 @@ class Pruned {
   void Window(uint32_t window);
   void AllOf(uint32_t window, uint32_t begin, uint32_t end, int32_t needed);
   size_t Propose(List* lead, uint32_t begin, uint32_t end, int32_t bound_needed);
-  size_t Require(List* list, size_t n, int32_t bound_needed);
   void AnyOf(uint32_t begin, uint32_t end);
   size_t SplitLists(uint32_t window, int32_t needed, int32_t* passed_over);
+  std::span<const uint32_t> Scatter(List* list, uint32_t block, uint32_t begin, uint32_t end);
   void Add(List* list, uint32_t begin, uint32_t end, int32_t bound_needed);
-  void Probe(List* list, size_t n, int32_t bound_needed);
+  size_t Probe(List* list, size_t n, int32_t bound_needed, bool required);
 
   const S& source_;
   const bool has_deaths_;
@@ -406,7 +406,7 @@ void Pruned<S, C, L>::Window(uint32_t window) {
   for (size_t i = non_essential; i-- > 0 && n > 0;) {
     n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, passed_over, needed);
     passed_over -= active_[i].first;
-    Probe(active_[i].second, n, needed - passed_over);
+    Probe(active_[i].second, n, needed - passed_over, /*required=*/false);
   }
   n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
   for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
@@ -419,12 +419,12 @@ void Pruned<S, C, L>::AllOf(uint32_t window, uint32_t begin, uint32_t end, int32
   size_t n = Propose(must_[0], begin, end, needed - more);
   for (size_t i = 1; i < must_.size() && n > 0; ++i) {
     more -= must_[i]->window_bound(window);
-    n = Require(must_[i], n, needed - more);
+    n = Probe(must_[i], n, needed - more, /*required=*/true);
   }
   for (List* list : should_) {
     n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, more, needed);
     more -= list->window_bound(window);
-    Probe(list, n, needed - more);
+    Probe(list, n, needed - more, /*required=*/false);
   }
   n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
   for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
@@ -447,40 +447,14 @@ size_t Pruned<S, C, L>::Propose(List* lead, uint32_t begin, uint32_t end, int32_
   return n;
 }
 
-// Keeps of the n candidates those that the list has and brings to `bound_needed`.
-template <class S, class C, class L>
-size_t Pruned<S, C, L>::Require(List* list, size_t n, int32_t bound_needed) {
-  uint32_t block = list->FindBlock(documents_[0]);
-  size_t kept = 0;
-  for (size_t i = 0; i < n; ++i) {
-    const uint32_t document = documents_[i];
-    block = list->FindBlock(block, document);
-    if (block == list->blocks()) break;
-    if (scores_[i] + list->block_bound(block) < bound_needed) continue;
-    list->Load(block);
-    const std::span<const uint32_t> documents = list->documents();
-    const auto found = std::lower_bound(documents.begin(), documents.end(), document);
-    if (found == documents.end() || *found != document) continue;
-    documents_[kept] = document;
-    scores_[kept++] = scores_[i] + list->contributions()[found - documents.begin()];
-  }
-  return kept;
-}
-
 // While everything that matches may enter, also with a score of 0: which documents match is remembered apart.
 template <class S, class C, class L>
 void Pruned<S, C, L>::AnyOf(uint32_t begin, uint32_t end) {
   std::array<uint64_t, simd::kWindowWords> matches{};
   for (List& list : lists_) {
     for (uint32_t block = list.FindBlock(begin); block < list.blocks() && list.FirstPossible(block) < end; ++block) {
-      list.Load(block);
-      const std::span<const uint32_t> documents = list.documents();
-      const auto first =
-          static_cast<size_t>(std::lower_bound(documents.begin(), documents.end(), begin) - documents.begin());
-      const auto last =
-          static_cast<size_t>(std::lower_bound(documents.begin(), documents.end(), end) - documents.begin());
-      simd::Scatter(documents.data() + first, list.contributions() + first, last - first, begin, accumulators_.data());
-      simd::ScatterBits(documents.data() + first, last - first, begin, matches.data());
+      const std::span<const uint32_t> documents = Scatter(&list, block, begin, end);
+      simd::ScatterBits(documents.data(), documents.size(), begin, matches.data());
     }
   }
   for (size_t word = 0; word < matches.size(); ++word) {
@@ -492,37 +466,51 @@ void Pruned<S, C, L>::AnyOf(uint32_t begin, uint32_t end) {
   simd::ClearWindow(accumulators_.data());
 }
 
+// Adds the block's part in [begin, end) to the accumulators; returns its documents.
+template <class S, class C, class L>
+std::span<const uint32_t> Pruned<S, C, L>::Scatter(List* list, uint32_t block, uint32_t begin, uint32_t end) {
+  list->Load(block);
+  const std::span<const uint32_t> all = list->documents();
+  const auto first = std::lower_bound(all.begin(), all.end(), begin);
+  const std::span<const uint32_t> documents(first, std::lower_bound(first, all.end(), end));
+  simd::Scatter(documents.data(), list->contributions() + (first - all.begin()), documents.size(), begin,
+                accumulators_.data());
+  return documents;
+}
+
 // Blocks with a lower bound have nothing that can reach the page with all that the other lists may add.
 template <class S, class C, class L>
 void Pruned<S, C, L>::Add(List* list, uint32_t begin, uint32_t end, int32_t bound_needed) {
   for (uint32_t block = list->FindBlock(begin); block < list->blocks() && list->FirstPossible(block) < end; ++block) {
     if (list->block_bound(block) < bound_needed) continue;
-    list->Load(block);
-    const std::span<const uint32_t> documents = list->documents();
-    const auto first =
-        static_cast<size_t>(std::lower_bound(documents.begin(), documents.end(), begin) - documents.begin());
-    const auto last =
-        static_cast<size_t>(std::lower_bound(documents.begin(), documents.end(), end) - documents.begin());
-    simd::Scatter(documents.data() + first, list->contributions() + first, last - first, begin, accumulators_.data());
+    Scatter(list, block, begin, end);
   }
 }
 
-// Adds the list to those of the n candidates that it has. A block is read if it could bring one of them to
-// `bound_needed`.
+// Adds the list to those of the n candidates that it has, and returns how many are left: if it is `required`, those. A
+// block is read only if it could bring one of them to `bound_needed`.
 template <class S, class C, class L>
-void Pruned<S, C, L>::Probe(List* list, size_t n, int32_t bound_needed) {
-  if (n == 0) return;
+size_t Pruned<S, C, L>::Probe(List* list, size_t n, int32_t bound_needed, bool required) {
+  if (n == 0) return 0;
   uint32_t block = list->FindBlock(documents_[0]);
+  size_t kept = 0;
   for (size_t i = 0; i < n; ++i) {
     const uint32_t document = documents_[i];
+    int32_t score = scores_[i];
+    bool found = false;
     block = list->FindBlock(block, document);
-    if (block == list->blocks()) return;
-    if (scores_[i] + list->block_bound(block) < bound_needed) continue;
-    list->Load(block);
-    const std::span<const uint32_t> documents = list->documents();
-    const auto found = std::lower_bound(documents.begin(), documents.end(), document);
-    if (found != documents.end() && *found == document) scores_[i] += list->contributions()[found - documents.begin()];
+    if (block < list->blocks() && score + list->block_bound(block) >= bound_needed) {
+      list->Load(block);
+      const std::span<const uint32_t> documents = list->documents();
+      const auto at = std::lower_bound(documents.begin(), documents.end(), document);
+      found = at != documents.end() && *at == document;
+      if (found) score += list->contributions()[at - documents.begin()];
+    }
+    if (required && !found) continue;
+    documents_[kept] = document;
+    scores_[kept++] = score;
   }
+  return kept;
 }
 
 }  // namespace ashlar::query

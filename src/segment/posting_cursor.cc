@@ -329,15 +329,18 @@ absl::Status PostingCursor::Show() {
   return absl::OkStatus();
 }
 
+bool PostingCursor::Decode(uint32_t block) {
+  absl::Status status = state_->DecodeBlock(block);
+  if (status.ok()) status = Show();
+  if (status.ok()) return true;
+  Fail(std::move(status));
+  return false;
+}
+
 bool PostingCursor::Load(uint32_t block) {
   State& s = *state_;
   for (; block < s.headers.blocks; ++block) {
-    absl::Status status = s.DecodeBlock(block);
-    if (status.ok()) status = Show();
-    if (!status.ok()) {
-      Fail(std::move(status));
-      return false;
-    }
+    if (!Decode(block)) return false;
     if (count_ != 0) {
       Enter(0);
       return true;
@@ -433,12 +436,7 @@ bool PostingCursor::MoveToBlock(uint32_t block) {
   State& s = *state_;
   if (!s.status.ok()) return false;
   s.first_possible = 0;  // blocks may come in any order
-  absl::Status status = s.DecodeBlock(block);
-  if (status.ok()) status = Show();
-  if (!status.ok()) {
-    Fail(std::move(status));
-    return false;
-  }
+  if (!Decode(block)) return false;
   if (count_ != 0) {
     Enter(0);
   } else {

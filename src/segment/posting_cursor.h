@@ -81,8 +81,8 @@ class PostingCursor {
   absl::Status CheckPositionsEnd();
 
   // --- blocks and their bounds, for traversals that skip ---
-  // The list's headers, or null for a list under 128 postings, which has none. Bounds hold for the list itself, so also for
-  // every member of a group: a filtered cursor of the largest member has tighter ones in headers()->largest_*.
+  // The list's headers, or null for a list under 128 postings, which has none. Bounds hold for the list itself, not for a
+  // member of a group, whose documents are shorter: those of the largest member are in headers()->largest_*.
   const format::ListHeaders* headers() const;
   // The block that the cursor stands in. Only with headers().
   uint32_t block() const;
@@ -108,6 +108,8 @@ class PostingCursor {
   void Fail(absl::Status status);
   void OpenShort(const format::TermInfo& info);
   void OpenBlocks(const format::TermInfo& info);
+  // Decodes a block and shows it, whatever it has; false, and at the end, after damage.
+  bool Decode(uint32_t block);
   // Decodes blocks from `block` on until one has a posting for this cursor; false (and at the end) if there is none.
   bool Load(uint32_t block);
   // Shows the decoded postings, or those of the cursor's member.
