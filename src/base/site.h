@@ -46,6 +46,7 @@ enum class Site : uint8_t {
   kFlushDropsAfterCommit,
   kMergeRemovesAfterCommit,
   kMergeAfterFlush,
+  kUnpublishedRemoval,
   kFileCatalogSync,
   kFileCatalogDirectorySync,
   // Copies.
@@ -57,6 +58,7 @@ enum class Site : uint8_t {
   kOpenOrphanGeneration,
   kOpenSequenceJump,
   kOpenReservesSequences,
+  kOpenSecuresVoid,
   // Verification.
   kCheckFileHeader,
   kCheckStoreId,

@@ -228,7 +228,8 @@ class Engine {
   // overlay.
   absl::Status PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segments)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  void RemoveUnpublished(const format::SegmentEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  void RemoveUnpublished(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  void ForgetUnpublished() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // The commit point: one catalog transaction.
   absl::Status CommitCatalog(format::CatalogValue* value, const std::vector<std::shared_ptr<LiveSegment>>& segments)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
@@ -270,6 +271,7 @@ class Engine {
   uint64_t next_file_number_ ABSL_GUARDED_BY(writer_mutex_) = 1;
   Sequence next_sequence_ ABSL_GUARDED_BY(writer_mutex_) = 1;
   bool deaths_changed_ ABSL_GUARDED_BY(writer_mutex_) = false;  // since the last catalog commit
+  std::vector<std::string> unpublished_ ABSL_GUARDED_BY(writer_mutex_);  // files removed since then that power loss may bring back
   std::optional<uint64_t> watermark_ ABSL_GUARDED_BY(writer_mutex_);
   uint64_t oldest_unsynced_ns_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // 0: everything acknowledged is synced
   bool interval_asked_ ABSL_GUARDED_BY(writer_mutex_) = false;      // by a batch since the last sync

@@ -33,7 +33,11 @@ absl::StatusOr<std::optional<format::SegmentEntry>> Engine::WriteOverlay(const o
   spec.postings_per_field.assign(spec.schema.fields.size(), 0);
   for (const format::IndexId index : searchable_)
     if (index != format::kGroupIndex) spec.postings_per_field[index] = overlay.PostingsOf(index);
-  return WriteOverlaySegment(env_, directory_, overlay, documents, at, std::move(spec));
+  const std::string name = segment::FileName(spec.number);
+  absl::StatusOr<std::optional<format::SegmentEntry>> entry =
+      WriteOverlaySegment(env_, directory_, overlay, documents, at, std::move(spec));
+  if (!entry.ok()) RemoveUnpublished(name);
+  return entry;
 }
 
 absl::StatusOr<std::shared_ptr<LiveSegment>> Engine::OpenSegment(const format::SegmentEntry& entry) {
@@ -80,7 +84,7 @@ absl::Status Engine::CommitCatalog(format::CatalogValue* value,
       absl::Status status = WriteDeathsFile(env_, path, deaths).status();
       if (status.ok() && SiteIsOn(Site::kDeathsDirectorySync)) status = env_.files->SyncDirectory(directory_);
       if (!status.ok()) {
-        env_.files->Remove(path).IgnoreError();  // else an orphan, removed when the store is opened next
+        RemoveUnpublished(DeathsFileName(value->deaths_number));
         return status;
       }
     }
@@ -90,8 +94,13 @@ absl::Status Engine::CommitCatalog(format::CatalogValue* value,
   const uint64_t old_deaths = committed_.deaths_number;
   if (!SiteIsOn(Site::kDeathsRemovedAfterCommit) && old_deaths != 0 && old_deaths != value->deaths_number)
     RemoveFiles({DeathsFileName(old_deaths)});
-  const absl::Status status = catalog_->Commit(*value);
-  if (!status.ok()) return Fail(status, !absl::IsResourceExhausted(status));
+  ForgetUnpublished();
+  if (const absl::Status status = catalog_->Commit(*value); !status.ok()) {
+    Fail(status, !absl::IsResourceExhausted(status)).IgnoreError();
+    if (value->deaths_number != old_deaths && value->deaths_number != 0)
+      RemoveUnpublished(DeathsFileName(value->deaths_number));
+    return status;
+  }
   failure_state_.Succeeded(env_.clock->WallMs());
   committed_ = *value;
   deaths_changed_ = false;
@@ -127,23 +136,33 @@ absl::Status Engine::FlushLocked() {
   if (entry->has_value()) {
     absl::StatusOr<std::shared_ptr<LiveSegment>> live = OpenSegment(**entry);
     if (!live.ok()) {
-      RemoveUnpublished(**entry);
+      RemoveUnpublished(segment::FileName((*entry)->number));
       return Fail(live.status(), false);
     }
     segments.push_back(*std::move(live));
   }
   if (absl::Status status = PublishFloor(std::move(segments)); !status.ok()) {
-    if (entry->has_value()) RemoveUnpublished(**entry);
+    if (entry->has_value()) RemoveUnpublished(segment::FileName((*entry)->number));
     return status;
   }
   Count("flushes");
   return absl::OkStatus();
 }
 
-// A segment file whose publication failed. If the outcome is unknown the catalog may name it, so it stays.
-void Engine::RemoveUnpublished(const format::SegmentEntry& entry) {
+// A file whose writing or publication failed. If the outcome is unknown the catalog may name it, so it stays.
+void Engine::RemoveUnpublished(const std::string& name) {
   if (failure_state_.state() == StoreState::kFailedSync) return;
-  RemoveFiles({segment::FileName(entry.number)});
+  unpublished_.push_back(name);
+  RemoveFiles({name});
+}
+
+// Once a commit has taken numbers beyond that of a file which failed, opening no longer takes it for ours if it is half
+// written: so its removal lasts first. A failure here leaves a file that nobody reads.
+void Engine::ForgetUnpublished() {
+  if (unpublished_.empty() || !SiteIsOn(Site::kUnpublishedRemoval)) return;
+  RemoveFiles(unpublished_);
+  env_.files->SyncDirectory(directory_).IgnoreError();
+  unpublished_.clear();
 }
 
 absl::Status Engine::PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segments) {
@@ -206,7 +225,7 @@ absl::Status Engine::FlushBulk() {
   }
   absl::StatusOr<std::shared_ptr<LiveSegment>> live = OpenSegment(**entry);
   if (!live.ok()) {
-    RemoveUnpublished(**entry);
+    RemoveUnpublished(segment::FileName((*entry)->number));
     return Fail(live.status(), false);
   }
   std::vector<std::shared_ptr<LiveSegment>> segments = view_->segments;
@@ -219,7 +238,7 @@ absl::Status Engine::FlushBulk() {
   cell_.sequence = next_sequence_ - 1;
   if (absl::Status status = PublishFloor(std::move(segments)); !status.ok()) {
     cell_ = before;
-    RemoveUnpublished(**entry);
+    RemoveUnpublished(segment::FileName((*entry)->number));
     return status;
   }
   bulk_.reset();

@@ -142,13 +142,16 @@ absl::Status Engine::MergeRange(size_t first, size_t count) {
   for (const std::string& identity : identities)
     spec.analyzer_identity += (spec.analyzer_identity.empty() ? "" : "; ") + identity;
   absl::StatusOr<segment::MergeOutput> output = segment::MergeSegments(env_, directory_, spec, inputs);
-  if (!output.ok()) return Fail(output.status(), false);
+  if (!output.ok()) {
+    RemoveUnpublished(segment::FileName(spec.number));
+    return Fail(output.status(), false);
+  }
 
   std::vector<std::shared_ptr<LiveSegment>> segments(all.begin(), all.begin() + static_cast<ptrdiff_t>(first));
   if (output->entry.documents > 0) {
     absl::StatusOr<std::shared_ptr<LiveSegment>> live = OpenSegment(output->entry);
     if (!live.ok()) {
-      RemoveUnpublished(output->entry);
+      RemoveUnpublished(segment::FileName(output->entry.number));
       return Fail(live.status(), false);
     }
     segments.push_back(*std::move(live));
@@ -163,7 +166,7 @@ absl::Status Engine::MergeRange(size_t first, size_t count) {
   if (!SiteIsOn(Site::kMergeRemovesAfterCommit)) RemoveFiles(merged);
   format::CatalogValue value = committed_;
   if (absl::Status status = CommitCatalog(&value, segments); !status.ok()) {
-    if (output->entry.documents > 0) RemoveUnpublished(output->entry);
+    if (output->entry.documents > 0) RemoveUnpublished(segment::FileName(output->entry.number));
     return status;
   }
   view_ = NewView(std::move(segments), view_->overlay);

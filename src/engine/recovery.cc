@@ -319,7 +319,10 @@ absl::Status Engine::RemoveOrphans() {
     MutexLock lock(&state_mutex_);
     recovery_.orphans_removed = orphans.size();
   }
-  if (SiteIsOn(Site::kOpenRemovesOrphans)) RemoveFiles(orphans);
+  if (SiteIsOn(Site::kOpenRemovesOrphans)) {
+    RemoveFiles(orphans);
+    unpublished_ = std::move(orphans);
+  }
   return absl::OkStatus();
 }
 

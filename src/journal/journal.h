@@ -63,6 +63,7 @@ struct ReplayEnd {
   Sequence last_sequence = 0;
   uint64_t chain = 0;   // checksum of the last record
   bool sealed = false;  // a seal is the last record and nothing lies behind it
+  bool void_is_last = false;  // the last record is a void one
   uint64_t file_count = 0;
   uint64_t replayed_bytes = 0;
   uint64_t torn_bytes = 0;  // bytes after `end` that were cut as a torn tail

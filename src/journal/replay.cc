@@ -135,6 +135,7 @@ void Replayer::BeginFile(const FileScanner& scanner) {
   state_.capacity = scanner.size();
   state_.durable_to = scanner.first_offset();  // its synced_end counts at the end only
   seal_is_last_ = false;
+  state_.void_is_last = false;
   ++state_.file_count;
 }
 
@@ -176,6 +177,7 @@ absl::Status Replayer::Take(const ScannedRecord& scanned, FileScanner& scanner) 
   state_.chain = scanned.header.checksum;
   state_.durable_to = std::max(state_.durable_to, record.durable_to);
   seal_is_last_ = record.type == RecordType::kSeal;
+  state_.void_is_last = record.type == RecordType::kVoid;
   if (record.type == RecordType::kSeal) state_.last_sequence = record.first_sequence - 1;
   if (record.type != RecordType::kBatch) return absl::OkStatus();
   Record out;

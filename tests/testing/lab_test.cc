@@ -121,6 +121,20 @@ TEST(LabTest, MutationsAreFound) {
     EXPECT_TRUE(result.found) << result.site << " was switched off and nothing noticed";
 }
 
+// What takes two faults and a power cut is found by random runs only: those that found it.
+TEST(LabTest, WhatRandomRunsHaveFoundStaysFixed) {
+  for (const auto& [seed, site] : {std::pair(172, "unpublished.removal"), std::pair(202, "open.secures_void")}) {
+    CrashLabOptions options;
+    options.drivers = {Driver::kRandom};
+    options.random_runs_max = 1;
+    options.seed = static_cast<uint64_t>(seed);
+    RunLab(options);
+    const auto results = RunMutations(options, {site});
+    ASSERT_OK(results);
+    EXPECT_TRUE(results->at(0).found) << site << " was switched off and nothing noticed";
+  }
+}
+
 TEST(LabTest, NoMutationNoFinding) {
   CrashLabOptions options;
   options.drivers = {Driver::kExhaustive, Driver::kDamage};
