@@ -100,13 +100,13 @@ const Corpus& CorpusOf(uint32_t documents, bool variable) {
 
 segment::IndexBytes WriteIndex(const Corpus& corpus, bool positions) {
   segment::MemorySink sink;
-  segment::IndexWriter writer({1, 0, positions}, corpus.lengths, {}, &sink);
+  segment::IndexWriter writer({1, 0, positions}, corpus.documents, corpus.lengths, {}, &sink);
   std::vector<uint32_t> row;
   bool ok = true;
   for (const uint32_t rank : corpus.by_term) {
     const uint64_t end = corpus.begin[rank + 1];
     uint64_t at = corpus.begin[rank];
-    ok &= writer.BeginTerm(Term(rank)).ok();
+    ok &= writer.BeginTerm(Term(rank), end - at).ok();
     while (at < end) {
       const uint32_t document = corpus.of_document[at];
       row.clear();

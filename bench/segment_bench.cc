@@ -88,7 +88,7 @@ format::SegmentEntry Build(env::Env env, uint64_t number, const Corpus& c, Docum
   std::unique_ptr<SegmentBuilder> b = AddAll(env, number, c, first);
   ASHLAR_CHECK(b->BeginIndex(format::kGroupIndex).ok());
   for (const auto& [term, postings] : c.terms) {
-    ASHLAR_CHECK(b->BeginTerm(term).ok());
+    ASHLAR_CHECK(b->BeginTerm(term, postings.size()).ok());
     for (const auto& [ordinal, frequency] : postings)
       ASHLAR_CHECK(b->AddPosting({ordinal, {&frequency, 1}, {}}).ok());
     ASHLAR_CHECK(b->EndTerm().ok());

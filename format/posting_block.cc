@@ -109,7 +109,7 @@ void AppendListHeaders(const ListHeaderValues& values, ByteBuffer* out) {
   group_pairs = PairSlots(group_pairs);
 
   ByteWriter w(out);
-  w.U8(static_cast<uint8_t>(ListLayout::kNatural));
+  w.U8(static_cast<uint8_t>(values.windows ? ListLayout::kWindows : ListLayout::kNatural));
   w.U8(static_cast<uint8_t>(pairs));
   w.U8(static_cast<uint8_t>(group_pairs));
   w.U8(static_cast<uint8_t>((values.positions ? kHasPositions : 0) | (values.members ? kHasMembers : 0)));
@@ -122,14 +122,26 @@ void AppendListHeaders(const ListHeaderValues& values, ByteBuffer* out) {
   if (values.positions) {
     for (const auto& group : groups) w.U64(group.positions_base);
   }
-  for (size_t g = 0; g < groups.size(); ++g) w.U32(blocks[group_end(g) - 1].last_document);
-  for (const auto& block : blocks) w.U32(block.last_document);
-  for (const auto& block : blocks) w.U32(block.payload_end);
+  if (values.windows) {
+    ASHLAR_CHECK(blocks.size() % kBlocksPerGroup == 0);
+    for (const auto& group : groups) w.U32(group.payload_bytes);
+    for (const auto& group : groups) w.U16(group.window.exceptions);
+    for (const auto& group : groups) w.U8(static_cast<uint8_t>(group.window.encoding));
+    for (const auto& group : groups) w.U8(group.window.width);
+  } else {
+    for (size_t g = 0; g < groups.size(); ++g) w.U32(blocks[group_end(g) - 1].last_document);
+    for (const auto& block : blocks) w.U32(block.last_document);
+  }
+  if (!values.windows || values.members) {
+    for (const auto& block : blocks) w.U32(block.payload_end);
+  }
   if (values.positions) {
     for (const auto& block : blocks) w.U32(block.positions_end);
   }
-  for (const auto& block : blocks) w.U8(static_cast<uint8_t>(block.count - 1));
-  for (const auto& block : blocks) w.U8(static_cast<uint8_t>(block.encoding));
+  for (const auto& block : blocks) w.U8(static_cast<uint8_t>(values.windows ? block.count : block.count - 1));
+  if (!values.windows) {
+    for (const auto& block : blocks) w.U8(static_cast<uint8_t>(block.encoding));
+  }
 
   const auto put_pairs = [&](const auto& headers, size_t slots) {
     const auto pair_at = [](const auto& header, size_t p) {
@@ -169,14 +181,19 @@ Decode ListHeadersBytes(const std::byte* fixed, uint64_t* bytes) {
   const uint32_t blocks = LoadU32(fixed + 4);
   const uint32_t postings = LoadU32(fixed + 8);
   const uint32_t largest_postings = LoadU32(fixed + 12);
-  if (layout != static_cast<uint8_t>(ListLayout::kNatural)) return layout == 0 ? Decode::kDamage : Decode::kUnknown;
+  const bool windows = layout == static_cast<uint8_t>(ListLayout::kWindows);
+  if (layout != static_cast<uint8_t>(ListLayout::kNatural) && !windows)
+    return layout == 0 ? Decode::kDamage : Decode::kUnknown;
   if ((flags & ~(kHasPositions | kHasMembers)) != 0) return Decode::kUnknown;
   if (!IsPairCount(pairs) || !IsPairCount(group_pairs)) return Decode::kDamage;
-  if (blocks == 0 || blocks > postings || largest_postings > postings) return Decode::kDamage;
+  if (blocks == 0 || largest_postings > postings) return Decode::kDamage;
+  if (windows ? blocks % kBlocksPerGroup != 0 || blocks > kNoDocument / kSliceDocuments : blocks > postings)
+    return Decode::kDamage;
   const uint64_t positions = (flags & kHasPositions) != 0 ? 1 : 0;
   const uint64_t members = (flags & kHasMembers) != 0 ? 1 : 0;
-  const uint64_t a_group = 8 + 8 * positions + 4 + 2 * uint64_t{group_pairs} + 2 * members;
-  const uint64_t a_block = 4 + 4 + 4 * positions + 2 + 2 * uint64_t{pairs} + 2 * members;
+  const uint64_t a_group = 8 + 8 * positions + (windows ? 4 + 2 + 2 : 4) + 2 * uint64_t{group_pairs} + 2 * members;
+  const uint64_t a_block =
+      (windows ? 4 * members + 1 : 4 + 4 + 2) + 4 * positions + 2 * uint64_t{pairs} + 2 * members;
   *bytes = kListHeadersFixedBytes + GroupsOf(blocks) * a_group + blocks * a_block;
   return Decode::kOk;
 }
@@ -186,6 +203,7 @@ void ReadListHeaders(const std::byte* in, ListHeaders* h) {
   h->pairs = static_cast<uint8_t>(in[1]);
   h->group_pairs = static_cast<uint8_t>(in[2]);
   const auto flags = static_cast<uint8_t>(in[3]);
+  h->windows = static_cast<uint8_t>(in[0]) == static_cast<uint8_t>(ListLayout::kWindows);
   h->positions = (flags & kHasPositions) != 0;
   h->members = (flags & kHasMembers) != 0;
   h->blocks = LoadU32(in + 4);
@@ -202,12 +220,19 @@ void ReadListHeaders(const std::byte* in, ListHeaders* h) {
   const size_t blocks = h->blocks, groups = h->groups;
   h->payload_bases = take(8 * groups);
   if (h->positions) h->positions_bases = take(8 * groups);
-  h->group_last_documents = take(4 * groups);
-  h->last_documents = take(4 * blocks);
-  h->payload_ends = take(4 * blocks);
+  if (h->windows) {
+    h->window_bytes = take(4 * groups);
+    h->window_exceptions = take(2 * groups);
+    h->window_encodings = take_codes(groups);
+    h->window_widths = take_codes(groups);
+  } else {
+    h->group_last_documents = take(4 * groups);
+    h->last_documents = take(4 * blocks);
+  }
+  if (!h->windows || h->members) h->payload_ends = take(4 * blocks);
   if (h->positions) h->positions_ends = take(4 * blocks);
   h->counts = take_codes(blocks);
-  h->encodings = take_codes(blocks);
+  if (!h->windows) h->encodings = take_codes(blocks);
   h->pair_frequencies = take_codes(h->pairs * blocks);
   h->pair_lengths = take_codes(h->pairs * blocks);
   if (h->members) {
@@ -223,6 +248,7 @@ void ReadListHeaders(const std::byte* in, ListHeaders* h) {
 }
 
 uint32_t ListHeaders::FindBlock(uint32_t from, uint32_t target) const {
+  if (windows) return std::min(std::max(from, target / kSliceDocuments), blocks);
   // Gallop, then halve: [low, high) always holds the answer or ends at it.
   uint64_t low = from, step = 1;
   while (low + step <= blocks && LastDocument(static_cast<uint32_t>(low + step - 1)) < target) {

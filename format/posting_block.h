@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "format/dense_window.h"
 #include "format/frontier.h"
 #include "format/layout.h"
 #include "format/packed_stream.h"
@@ -15,7 +16,7 @@
 namespace ashlar::format {
 
 // Layout ids of a list (SPEC P-8). DO NOT CHANGE.
-enum class ListLayout : uint8_t { kNatural = 1 };
+enum class ListLayout : uint8_t { kNatural = 1, kWindows = 2 };
 // Encoding ids of a block (SPEC P-10). DO NOT CHANGE.
 enum class BlockEncoding : uint8_t { kPacked = 1 };
 
@@ -57,8 +58,8 @@ const std::byte* ReadPackedBlock(const std::byte* in, const std::byte* end, size
 
 // What the writer knows of one block.
 struct BlockHeader {
-  uint32_t last_document = 0;
-  uint32_t payload_end = 0;    // from the group's base
+  uint32_t last_document = 0;  // not in windows
+  uint32_t payload_end = 0;    // from the group's base; in windows that of the members' streams, from the first block's
   uint32_t positions_end = 0;  // the same; 0 without positions
   uint8_t count = 0;
   BlockEncoding encoding = BlockEncoding::kPacked;
@@ -71,11 +72,14 @@ struct BlockHeader {
 struct GroupHeader {
   uint64_t payload_base = 0;   // in the postings section
   uint64_t positions_base = 0;
+  uint32_t payload_bytes = 0;  // only in windows
+  WindowShape window;          // the same
   std::array<Frontier::Pair, kGroupPairsMax> pairs{};
   uint8_t pair_count = 0;
 };
 
 struct ListHeaderValues {
+  bool windows = false;
   uint32_t postings = 0;
   uint32_t largest_postings = 0;
   bool positions = false;
@@ -101,16 +105,21 @@ struct ListHeaders {
   uint32_t groups = 0;
   uint32_t pairs = 0;
   uint32_t group_pairs = 0;
+  bool windows = false;  // a group is a window of kWindowDocuments, a block a slice of it, which may have no posting
   bool positions = false;
   bool members = false;
   const std::byte* payload_bases = nullptr;    // u64 by group
   const std::byte* positions_bases = nullptr;  // u64 by group
-  const std::byte* group_last_documents = nullptr;  // u32 by group
-  const std::byte* last_documents = nullptr;   // u32 by block
-  const std::byte* payload_ends = nullptr;     // u32 by block
+  const std::byte* group_last_documents = nullptr;  // u32 by group; not in windows
+  const std::byte* last_documents = nullptr;   // u32 by block; not in windows
+  const std::byte* payload_ends = nullptr;     // u32 by block; in windows only with members
   const std::byte* positions_ends = nullptr;   // u32 by block
-  const uint8_t* counts = nullptr;             // postings less one
-  const uint8_t* encodings = nullptr;
+  const uint8_t* counts = nullptr;             // postings less one; in windows postings
+  const uint8_t* encodings = nullptr;          // not in windows
+  const std::byte* window_bytes = nullptr;       // u32 by window
+  const std::byte* window_exceptions = nullptr;  // u16 by window
+  const uint8_t* window_encodings = nullptr;
+  const uint8_t* window_widths = nullptr;
   const uint8_t* pair_frequencies = nullptr;
   const uint8_t* pair_lengths = nullptr;
   const uint8_t* largest_frequencies = nullptr;  // by block, only with members; 0: the block has none of it
@@ -120,12 +129,31 @@ struct ListHeaders {
   const uint8_t* group_largest_frequencies = nullptr;  // by group
   const uint8_t* group_largest_lengths = nullptr;
 
-  uint32_t LastDocument(uint32_t block) const { return LoadU32(last_documents + size_t{4} * block); }
-  uint32_t Count(uint32_t block) const { return counts[block] + 1u; }
+  // In windows, no document of the block is above it.
+  uint32_t LastDocument(uint32_t block) const {
+    if (windows) return block * kSliceDocuments + (kSliceDocuments - 1);
+    return LoadU32(last_documents + size_t{4} * block);
+  }
+  uint32_t Count(uint32_t block) const { return windows ? counts[block] : counts[block] + 1u; }
   uint64_t FirstPossible(uint32_t block) const {
     return block == 0 ? 0 : uint64_t{LastDocument(block - 1)} + 1;
   }
-  // Offsets in the postings section. False if they break P-8.
+  WindowShape ShapeOf(uint32_t window) const {
+    return {static_cast<WindowEncoding>(window_encodings[window]), window_widths[window],
+            LoadU16(window_exceptions + size_t{2} * window)};
+  }
+  // The whole payload of a window, in the postings section.
+  void WindowPayload(uint32_t window, uint64_t* offset, uint64_t* bytes) const {
+    *offset = LoadU64(payload_bases + size_t{8} * window);
+    *bytes = LoadU32(window_bytes + size_t{4} * window);
+  }
+  // Members' streams of a block of a window: [begin, end) from the end of the window's own bytes. False if they break P-13.
+  bool MemberStreams(uint32_t block, uint32_t* begin, uint32_t* end) const {
+    *begin = block % kBlocksPerGroup == 0 ? 0 : LoadU32(payload_ends + size_t{4} * (block - 1));
+    *end = LoadU32(payload_ends + size_t{4} * block);
+    return *begin <= *end;
+  }
+  // Offsets in the postings section. False if they break P-8. Payload: not in windows.
   bool Payload(uint32_t block, uint64_t* offset, uint64_t* bytes) const {
     return Range(payload_bases, payload_ends, block, offset, bytes);
   }

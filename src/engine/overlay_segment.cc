@@ -48,7 +48,7 @@ absl::Status FeedIndex(const overlay::Overlay& overlay, format::IndexId index, c
     for (; cursor.document() < new_ordinal.size(); cursor.Next()) {
       const uint32_t ordinal = new_ordinal[cursor.document()];
       if (ordinal == format::kNoDocument) continue;
-      if (!begun) ASHLAR_RETURN_IF_ERROR(builder->BeginTerm(term));
+      if (!begun) ASHLAR_RETURN_IF_ERROR(builder->BeginTerm(term, cursor.postings()));
       begun = true;
       frequencies.clear();
       positions.clear();

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "format/dense_window.h"
 #include "format/layout.h"
 
 namespace ashlar::query {
@@ -34,6 +35,8 @@ concept BoundedCursor = PostingCursor<C> && requires(C c, const C& k, uint32_t b
   { k.is_bounded() } -> std::same_as<bool>;           // this list
   { k.bounds() } -> std::same_as<typename C::Bounds>; // no pairs: one block of block_documents(), which has no headers
   { c.MoveToBlock(block) } -> std::same_as<bool>;     // in any direction; false after damage
+  { k.has_windows() } -> std::same_as<bool>;          // each group of blocks is a format::Window
+  { c.OpenWindow(block) } -> std::same_as<const format::Window*>; // null: behind the last one, or after damage
   { k.block_documents() } -> std::same_as<std::span<const uint32_t>>;
   { k.block_frequencies() } -> std::same_as<std::span<const uint32_t>>;
 };

@@ -2,9 +2,15 @@
 // frontier (format/frontier.h), so a block, or a window of documents, is passed over when it can't beat the k-th hit so
 // far.
 //
-// One term: the best groups of blocks first, in them the best blocks. Several: windows of documents, the best few first
-// and then in order. In a window, lists whose bounds together can't reach the page (the non-essential ones) are not
-// read, but probed for the documents that the others proposed. Where words must occur, the rarest of them proposes.
+// One term: the best groups of blocks first, in them the best blocks.
+//
+// Several: the best postings of the strongest list give a first threshold. If then few rare lists can bring a document
+// to the page, each of them leads in turn, the strongest first: it proposes its documents that no earlier one had, and
+// the others are probed for them. Otherwise windows of documents, in order: lists whose bounds together can't reach the
+// page (the non-essential ones) are not read but probed. Lists with dense windows (format/dense_window.h) are added
+// whole, as 8-bit upper bounds by value, and what reaches the threshold that way is scored exactly by probing.
+//
+// Where words must occur, the rarest of them proposes, window by window.
 //
 // Exact: every document that is in the page is offered with its whole score. Counts only what it offers.
 #ifndef ASHLAR_SRC_QUERY_PRUNED_H_
@@ -22,160 +28,12 @@
 #include <vector>
 
 #include "format/layout.h"
+#include "src/query/pruned_list.h"
 #include "src/query/traversal.h"
 #include "src/simd/kernels.h"
 #include "src/simd/scatter.h"
 
 namespace ashlar::query {
-
-// One scoring term's postings in one source, by block. A short list, and a long one with few postings a window, is
-// decoded once and is one block.
-template <class C, class L>
-class PrunedList {
- public:
-  using Term = OpenedTerm<C, L>;
-
-  explicit PrunedList(Term* term) : term_(*term), scoring_{term->weight, term->norm.a, term->norm.b} {
-    bounds_ = term_.cursor.bounds();
-    if (bounds_.pairs == 0) DecodeShort();
-  }
-
-  uint32_t postings() const { return term_.cursor.postings(); }
-  bool has_blocks() const { return bounds_.pairs != 0; }
-  uint32_t blocks() const { return has_blocks() ? bounds_.headers->blocks : 1; }
-  uint32_t FirstPossible(uint32_t block) const {
-    return has_blocks() ? static_cast<uint32_t>(bounds_.headers->FirstPossible(block)) : 0;
-  }
-  uint64_t postings_read() const { return postings_read_; }
-
-  // The most that postings of blocks [first, first + n) contribute; `out` is padded to 16.
-  void BlockBounds(uint32_t first, uint32_t n, int32_t* out) const {
-    kernels_.bounds(bounds_.pair_frequencies + first, bounds_.pair_lengths + first, bounds_.headers->blocks,
-                    bounds_.pairs, n, scoring_, out);
-  }
-  void GroupBounds(std::vector<int32_t>* out) const {
-    out->resize(Padded(bounds_.headers->groups));
-    kernels_.bounds(bounds_.group_pair_frequencies, bounds_.group_pair_lengths, bounds_.headers->groups,
-                    bounds_.group_pairs, bounds_.headers->groups, scoring_, out->data());
-  }
-
-  // Makes documents() and contributions() those of a block; none after damage.
-  void Load(uint32_t block) {
-    if (block == loaded_) return;
-    loaded_ = block;
-    documents_ = {};
-    if (!term_.cursor.MoveToBlock(block)) return;
-    documents_ = term_.cursor.block_documents();
-    Score(term_.cursor.block_frequencies(), block_contributions_.data());
-    contributions_ = block_contributions_.data();
-    postings_read_ += documents_.size();
-  }
-  std::span<const uint32_t> documents() const { return documents_; }
-  const int32_t* contributions() const { return contributions_; }
-
-  // Decodes all of it.
-  void Flatten() {
-    if (!has_blocks()) return;
-    std::vector<uint32_t> documents;
-    std::vector<int32_t> contributions;
-    for (uint32_t block = 0; block < blocks(); ++block) {
-      Load(block);
-      documents.insert(documents.end(), documents_.begin(), documents_.end());
-      contributions.insert(contributions.end(), contributions_, contributions_ + documents_.size());
-    }
-    flat_documents_ = std::move(documents);
-    flat_contributions_ = std::move(contributions);
-    ShowFlat();
-  }
-
-  // --- windows ---
-  void BoundWindows(uint32_t windows, uint32_t document_count);
-  int32_t window_bound(uint32_t window) const { return window_bounds_[window]; }
-  int32_t block_bound(uint32_t block) const { return has_blocks() ? block_bounds_[block] : flat_bound_; }
-  // The first block from which documents at or after this one may come; blocks() if there is none.
-  uint32_t FindBlock(uint32_t document) const {
-    if (has_blocks()) return bounds_.headers->FindBlock(0, document);
-    return documents_.empty() || documents_.back() < document ? 1 : 0;
-  }
-  uint32_t FindBlock(uint32_t from, uint32_t document) const {
-    return has_blocks() ? bounds_.headers->FindBlock(from, document) : FindBlock(document);
-  }
-
- private:
-  static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  static size_t Padded(size_t n) { return (n + 15) / 16 * 16; }
-
-  void DecodeShort() {
-    const std::span<const uint32_t> documents = term_.cursor.block_documents();
-    const std::span<const uint32_t> frequencies = term_.cursor.block_frequencies();
-    flat_documents_.assign(documents.begin(), documents.end());
-    flat_contributions_.resize(documents.size());
-    documents_ = documents;
-    for (size_t i = 0; i < documents.size(); ++i) flat_contributions_[i] = ContributionOf(documents[i], frequencies[i]);
-    postings_read_ += documents.size();
-    ShowFlat();
-  }
-  void ShowFlat() {
-    bounds_.pairs = 0;
-    loaded_ = 0;
-    documents_ = flat_documents_;
-    contributions_ = flat_contributions_.data();
-    flat_bound_ = flat_contributions_.empty() ? 0 : kernels_.maximum(contributions_, flat_contributions_.size());
-  }
-  int32_t ContributionOf(uint32_t document, uint32_t frequency) const {
-    return Contribution(term_.weight, frequency, term_.norm.K(term_.lengths[document]));
-  }
-  void Score(std::span<const uint32_t> frequencies, int32_t* out) const {
-    const std::byte* const column = term_.lengths.column();
-    if (term_.norm.b == 0 || column == nullptr) {
-      kernels_.contributions_fixed_u32(frequencies.data(), frequencies.size(), term_.weight, term_.norm.K(0), out);
-      return;
-    }
-    const bool escaped = kernels_.contributions_column_u32(frequencies.data(), column, documents_.data(),
-                                                           frequencies.size(), scoring_, out);
-    if (!escaped) return;
-    for (size_t i = 0; i < frequencies.size(); ++i) out[i] = ContributionOf(documents_[i], frequencies[i]);
-  }
-
-  const simd::Kernels& kernels_ = simd::BestKernels();
-  Term& term_;
-  const simd::Scoring scoring_;
-  typename C::Bounds bounds_;
-  uint32_t loaded_ = kNone;
-  std::span<const uint32_t> documents_;
-  const int32_t* contributions_ = nullptr;
-  std::array<int32_t, simd::kBlock> block_contributions_;
-  std::vector<uint32_t> flat_documents_;
-  std::vector<int32_t> flat_contributions_;
-  int32_t flat_bound_ = 0;
-  std::vector<int32_t> block_bounds_;
-  std::vector<int32_t> window_bounds_;
-  uint64_t postings_read_ = 0;
-};
-
-template <class C, class L>
-void PrunedList<C, L>::BoundWindows(uint32_t windows, uint32_t document_count) {
-  // Decoded whole where that costs less than what loose bounds would let through.
-  constexpr uint32_t kFewPostingsAWindow = 4;
-  if (has_blocks() && postings() <= uint64_t{kFewPostingsAWindow} * windows) Flatten();
-  window_bounds_.assign(windows, 0);
-  const auto raise = [this](uint32_t window, int32_t bound) {
-    window_bounds_[window] = std::max(window_bounds_[window], bound);
-  };
-  if (!has_blocks()) {
-    for (size_t i = 0; i < documents_.size(); ++i) raise(documents_[i] / simd::kWindow, contributions_[i]);
-    return;
-  }
-  block_bounds_.resize(Padded(blocks()));
-  BlockBounds(0, blocks(), block_bounds_.data());
-  uint32_t first = 0;
-  for (uint32_t block = 0; block < blocks(); ++block) {
-    const uint32_t last = std::min(bounds_.headers->LastDocument(block), document_count - 1);
-    for (uint32_t window = first / simd::kWindow; window <= last / simd::kWindow; ++window)
-      raise(window, block_bounds_[block]);
-    first = last + 1;
-  }
-}
 
 // Cursors and lengths that Pruned can read.
 template <class C, class L>
@@ -225,7 +83,7 @@ class Pruned {
     if (lists_.size() == 1 && must_not_.empty() && lists_[0].has_blocks()) {
       BestBlocksFirst();
     } else {
-      Windows();
+      Several();
     }
     for (const List& list : lists_) out_.postings_read += list.postings_read();
   }
@@ -233,24 +91,33 @@ class Pruned {
  private:
   static constexpr uint32_t kBlocksPerGroup = static_cast<uint32_t>(format::kBlocksPerGroup);
   static constexpr uint64_t kFewPostings = 2048;
-  static constexpr size_t kWindowsFirst = 10;  // that raise the threshold before the rest is looked at
+  static constexpr size_t kPrimingPostings = 512;
+  static constexpr uint64_t kPrimedMax = 1000;  // hits; for more, priming is most of the work
+  static constexpr size_t kLeadsMax = 3;
+  static constexpr uint32_t kDocumentsALedPosting = 8;
+  static constexpr uint32_t kProbesPerWindow = 48;  // that cost as much as adding dense windows
+  static constexpr size_t kWindowsFirst = 10;       // that raise the threshold before the rest is looked at
 
   // The least score with which this document, or a later one, may still enter.
   int32_t Needed(uint32_t document) const {
-    if (!out_.top.full()) return 0;
-    const uint64_t lowest = out_.top.lowest();
-    const int32_t score = TopK::ScoreOf(lowest);
-    return base_ + document < TopK::PutOrderOf(lowest) ? score : score + 1;
+    int32_t needed = floor_ == 0 ? 0 : ScoreToReach(floor_, document);
+    if (out_.top.full()) needed = std::max(needed, ScoreToReach(out_.top.lowest() + 1, document));
+    return needed;
+  }
+  int32_t ScoreToReach(uint64_t key, uint32_t document) const {
+    const int32_t score = TopK::ScoreOf(key);
+    return TopK::KeyOf(score, base_ + document) >= key ? score : score + 1;
   }
 
-  void Offer(uint32_t document, int32_t score) {
+  void Offer(uint32_t document, int32_t score) { Offer(document, score, &out_.top); }
+  void Offer(uint32_t document, int32_t score, TopK* top) {
     if (has_deaths_ && source_.IsDead(document)) return;
     for (Term* term : must_not_) {
       if (term->cursor.document() < document) term->cursor.Seek(document);
       if (term->cursor.document() == document) return;
     }
-    ++out_.total;
-    out_.top.Offer(score, base_ + document);
+    out_.total += top == &out_.top ? 1 : 0;
+    top->Offer(score, base_ + document);
   }
 
   // --- one term ---
@@ -259,6 +126,19 @@ class Pruned {
   void OfferBlock(uint32_t block);
 
   // --- several ---
+  void Several();
+  // How candidates change when a list is probed for them.
+  enum class Probing : uint8_t { kOptional, kRequired, kExcluded };
+
+  // Leads.
+  void Prime();
+  bool LeadsSuit() const;
+  void Lead(size_t lead);
+  size_t ProposeBest(List* list, size_t wanted);
+  int32_t BoundOfLater(size_t lead, uint32_t first_window, uint32_t last_window);
+  void ScoreLed(size_t lead, size_t n, TopK* top);
+
+  // Windows.
   void Windows();
   void BoundWindows();
   void Window(uint32_t window);
@@ -268,7 +148,11 @@ class Pruned {
   size_t SplitLists(uint32_t window, int32_t needed, int32_t* passed_over);
   std::span<const uint32_t> Scatter(List* list, uint32_t block, uint32_t begin, uint32_t end);
   void Add(List* list, uint32_t begin, uint32_t end, int32_t bound_needed);
-  size_t Probe(List* list, size_t n, int32_t bound_needed, bool required);
+  bool AddsWindows(size_t non_essential) const;
+  void AddBoundsFirst(uint32_t window, size_t non_essential, int32_t needed);
+  void AddBounds(List* list, uint32_t begin, uint32_t end, int32_t bound_needed);
+  size_t Probe(List* list, size_t n, int32_t bound_needed, Probing probing);
+  size_t ProbeBlocks(List* list, size_t n, int32_t bound_needed, Probing probing);
 
   const S& source_;
   const bool has_deaths_;
@@ -281,8 +165,13 @@ class Pruned {
   std::vector<List*> should_;
   std::vector<Term*> must_not_;
   std::vector<int32_t> window_bounds_;             // of all lists together
+  uint64_t floor_ = 0;                             // so many hits as the page has reach this key; 0: not known
+  std::vector<List*> strongest_;                   // all of them by bound, descending
+  std::vector<int32_t> later_bounds_;              // of lists behind the lead, in the windows of one block
   std::vector<std::pair<int32_t, List*>> active_;  // (bound, list) of this window, ascending
   std::vector<int32_t> accumulators_;
+  std::vector<uint16_t> bounds_;  // of documents, / 2^shift_
+  int shift_ = 0;
   std::vector<uint16_t> offsets_;
   std::vector<uint32_t> documents_;  // candidates of this window
   std::vector<int32_t> scores_;
@@ -341,26 +230,177 @@ void Pruned<S, C, L>::OfferBlock(uint32_t block) {
 // ---- Several.
 
 template <class S, class C, class L>
+void Pruned<S, C, L>::Several() {
+  BoundWindows();
+  accumulators_.assign(simd::kWindow, 0);
+  offsets_.resize(simd::kWindow);
+  documents_.resize(simd::kWindow);
+  scores_.resize(simd::kWindow);
+  active_.reserve(lists_.size());
+  // Cursors of words that must not occur move forward only.
+  if (must_.empty() && must_not_.empty()) {
+    for (List& list : lists_) strongest_.push_back(&list);
+    std::stable_sort(strongest_.begin(), strongest_.end(),
+                     [](const List* a, const List* b) { return a->bound() > b->bound(); });
+    Prime();
+    if (LeadsSuit()) {
+      for (size_t i = 0; i < strongest_.size(); ++i) Lead(i);
+      return;
+    }
+  }
+  Windows();
+}
+
+// ---- Leads.
+
+// What the lists behind the lead bring at most in these windows, by list into later_bounds_, and together.
+template <class S, class C, class L>
+int32_t Pruned<S, C, L>::BoundOfLater(size_t lead, uint32_t first_window, uint32_t last_window) {
+  later_bounds_.resize(strongest_.size());
+  int32_t sum = 0;
+  for (size_t i = lead + 1; i < strongest_.size(); ++i) {
+    int32_t most = 0;
+    for (uint32_t window = first_window; window <= last_window; ++window)
+      most = std::max(most, strongest_[i]->window_bound(window));
+    later_bounds_[i] = most;
+    sum += most;
+  }
+  return sum;
+}
+
+// The n candidates of the lead: without those of earlier leads, and with what later lists add.
+template <class S, class C, class L>
+void Pruned<S, C, L>::ScoreLed(size_t lead, size_t n, TopK* top) {
+  if (n == 0) return;
+  const int32_t needed = Needed(documents_[0]);
+  const auto window_of = [](uint32_t document) { return document / static_cast<uint32_t>(simd::kWindow); };
+  int32_t more = BoundOfLater(lead, window_of(documents_[0]), window_of(documents_[n - 1]));
+  for (size_t i = lead + 1; i < strongest_.size() && n > 0; ++i) {
+    n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, more, needed);
+    if (later_bounds_[i] == 0) continue;
+    more -= later_bounds_[i];
+    n = Probe(strongest_[i], n, needed - more, Probing::kOptional);
+  }
+  n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
+  for (size_t i = 0; i < lead && n > 0; ++i) n = Probe(strongest_[i], n, INT32_MIN, Probing::kExcluded);
+  for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i], top);
+}
+
+// A page full of hits among the best postings of the strongest list: what the k-th of them has, the page's last has at
+// least.
+template <class S, class C, class L>
+void Pruned<S, C, L>::Prime() {
+  List* const list = strongest_[0];
+  if (list->has_windows() || out_.top.limit() > kPrimedMax) return;
+  TopK best(out_.top.limit());
+  const size_t wanted = std::max<size_t>(kPrimingPostings, 8 * out_.top.limit());
+  if (!list->has_blocks()) {
+    ScoreLed(0, ProposeBest(list, wanted), &best);
+  } else {
+    std::vector<std::pair<int32_t, uint32_t>> blocks(list->blocks());
+    for (uint32_t block = 0; block < list->blocks(); ++block) blocks[block] = {-list->block_bound(block), block};
+    const size_t n = std::min(blocks.size(), (wanted + simd::kBlock - 1) / simd::kBlock);
+    std::nth_element(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(n - 1), blocks.end());
+    std::sort(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(n),
+              [](const auto& a, const auto& b) { return a.second < b.second; });
+    for (size_t i = 0; i < n; ++i) {
+      list->Load(blocks[i].second);
+      ScoreLed(0, ProposeBest(list, wanted), &best);
+      if (best.full()) floor_ = std::max(floor_, best.lowest());
+    }
+  }
+  if (best.full()) floor_ = std::max(floor_, best.lowest());
+}
+
+// The loaded postings as candidates: if there are more than `wanted`, about so many of the best.
+template <class S, class C, class L>
+size_t Pruned<S, C, L>::ProposeBest(List* list, size_t wanted) {
+  const std::span<const uint32_t> documents = list->documents();
+  const int32_t* const contributions = list->contributions();
+  int32_t least = 0;
+  if (documents.size() > wanted) {
+    std::vector<int32_t> order(contributions, contributions + documents.size());
+    std::nth_element(order.begin(), order.begin() + static_cast<ptrdiff_t>(wanted), order.end(), std::greater<>());
+    least = order[wanted];
+  }
+  size_t n = 0;
+  for (size_t i = 0; i < documents.size() && n < std::min(2 * wanted, simd::kWindow); ++i) {
+    documents_[n] = documents[i];
+    scores_[n] = contributions[i];
+    n += contributions[i] >= least ? 1 : 0;
+  }
+  return n;
+}
+
+// Whether the lists that can bring a document to the page are few and rare.
+template <class S, class C, class L>
+bool Pruned<S, C, L>::LeadsSuit() const {
+  const int32_t needed = Needed(0);
+  if (needed == 0) return false;
+  int64_t rest = 0;
+  for (const List* list : strongest_) rest += list->bound();
+  uint64_t postings = 0;
+  for (size_t i = 0; i < strongest_.size() && rest >= needed; ++i) {
+    const List& list = *strongest_[i];
+    postings += list.postings();
+    if (i == kLeadsMax || list.has_windows() || postings > document_count_ / kDocumentsALedPosting) return false;
+    rest -= list.bound();
+  }
+  return true;
+}
+
+template <class S, class C, class L>
+void Pruned<S, C, L>::Lead(size_t lead) {
+  List* const list = strongest_[lead];
+  int64_t all = 0;
+  for (size_t i = lead; i < strongest_.size(); ++i) all += strongest_[i]->bound();
+  if (all < Needed(0)) return;
+  for (uint32_t block = 0; block < list->blocks(); ++block) {
+    const uint32_t first = list->FirstPossible(block);
+    const uint32_t last = list->has_blocks() ? list->LastPossible(block) : document_count_ - 1;
+    const auto window_of = [](uint32_t document) { return document / static_cast<uint32_t>(simd::kWindow); };
+    const int32_t needed = Needed(first);
+    const int32_t more = list->has_blocks()
+                             ? BoundOfLater(lead, window_of(first), window_of(std::min(last, document_count_ - 1)))
+                             : BoundOfLater(lead, 0, window_of(document_count_ - 1));
+    if (list->block_bound(block) + more < needed) continue;
+    list->Load(block);
+    const std::span<const uint32_t> documents = list->documents();
+    size_t n = 0;
+    for (size_t i = 0; i < documents.size(); ++i) {
+      documents_[n] = documents[i];
+      scores_[n] = list->contributions()[i];
+      n += scores_[n] + more >= needed ? 1 : 0;
+      if (n == documents_.size()) {
+        ScoreLed(lead, n, &out_.top);
+        n = 0;
+      }
+    }
+    ScoreLed(lead, n, &out_.top);
+  }
+}
+
+// ---- Windows.
+
+template <class S, class C, class L>
 void Pruned<S, C, L>::BoundWindows() {
   const auto windows = static_cast<uint32_t>((uint64_t{document_count_} + simd::kWindow - 1) / simd::kWindow);
   window_bounds_.assign(windows, 0);
   for (List& list : lists_) {
     list.BoundWindows(windows, document_count_);
     for (uint32_t window = 0; window < windows; ++window) window_bounds_[window] += list.window_bound(window);
+    if (!list.has_windows()) continue;
+    bounds_.resize(simd::kWindow);
+    while ((int64_t{list.bound()} + (int64_t{1} << shift_) - 1) >> shift_ > 255) ++shift_;
   }
 }
 
 template <class S, class C, class L>
 void Pruned<S, C, L>::Windows() {
-  BoundWindows();
   const auto windows = static_cast<uint32_t>(window_bounds_.size());
-  accumulators_.assign(simd::kWindow, 0);
-  offsets_.resize(simd::kWindow);
-  documents_.resize(simd::kWindow);
-  scores_.resize(simd::kWindow);
   std::vector<bool> done(windows, false);
   // Cursors of words that must not occur move forward only.
-  if (must_not_.empty() && windows > kWindowsFirst) {
+  if (must_not_.empty() && floor_ == 0 && windows > kWindowsFirst) {
     std::vector<uint32_t> order(windows);
     for (uint32_t window = 0; window < windows; ++window) order[window] = window;
     const auto better = [this](uint32_t a, uint32_t b) { return window_bounds_[a] > window_bounds_[b]; };
@@ -399,6 +439,7 @@ void Pruned<S, C, L>::Window(uint32_t window) {
   if (needed <= 0) return AnyOf(begin, end);
   int32_t passed_over = 0;
   const size_t non_essential = SplitLists(window, needed, &passed_over);
+  if (AddsWindows(non_essential)) return AddBoundsFirst(window, non_essential, needed);
   for (size_t i = non_essential; i < active_.size(); ++i)
     Add(active_[i].second, begin, end, needed - (bound - active_[i].first));
   size_t n = kernels_.take_32(accumulators_.data(), needed - passed_over, offsets_.data(), scores_.data());
@@ -406,10 +447,80 @@ void Pruned<S, C, L>::Window(uint32_t window) {
   for (size_t i = non_essential; i-- > 0 && n > 0;) {
     n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, passed_over, needed);
     passed_over -= active_[i].first;
-    Probe(active_[i].second, n, needed - passed_over, /*required=*/false);
+    Probe(active_[i].second, n, needed - passed_over, Probing::kOptional);
   }
   n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
   for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
+}
+
+// Whether dense windows are added whole: an essential one has to be, the others if probing them would cost more.
+template <class S, class C, class L>
+bool Pruned<S, C, L>::AddsWindows(size_t non_essential) const {
+  uint32_t candidates = 0;  // that the essential lists make, about
+  for (size_t i = non_essential; i < active_.size(); ++i) {
+    if (active_[i].second->has_windows()) return true;
+    candidates += active_[i].second->PostingsAWindow();
+  }
+  if (candidates <= kProbesPerWindow) return false;
+  return std::any_of(active_.begin(), active_.begin() + static_cast<ptrdiff_t>(non_essential),
+                     [](const auto& active) { return active.second->has_windows(); });
+}
+
+// Bounds are added by document; documents that reach the threshold so are scored list by list, those that may bring
+// most first. Of the lists that are not essential, those are added too that cost less so than by being probed for
+// candidates.
+template <class S, class C, class L>
+void Pruned<S, C, L>::AddBoundsFirst(uint32_t window, size_t non_essential, int32_t needed) {
+  const uint32_t begin = window * static_cast<uint32_t>(simd::kWindow);
+  const uint32_t end = std::min<uint32_t>(document_count_ - begin, simd::kWindow) + begin;
+  const int32_t bound = window_bounds_[window];
+  int32_t passed_over = 0;
+  for (size_t i = 0; i < active_.size(); ++i) {
+    List* const list = active_[i].second;
+    const bool is_little = active_[i].first >> shift_ <= 1;  // no more than rounding adds
+    if (list->has_windows() && !is_little) {
+      list->AddWindow(window, shift_, bounds_.data());
+    } else if (!list->has_windows() && (i >= non_essential || !list->has_blocks())) {
+      AddBounds(list, begin, end, needed - (bound - active_[i].first));
+    } else {
+      passed_over += active_[i].first;
+    }
+  }
+  const int64_t limit = (int64_t{needed} - passed_over + (int64_t{1} << shift_) - 1) >> shift_;
+  size_t n = kernels_.scan_16(bounds_.data(), static_cast<uint16_t>(std::min<int64_t>(limit, 0xFFFF)), offsets_.data());
+  simd::ClearWindow(bounds_.data());
+  for (size_t i = 0; i < n; ++i) {
+    documents_[i] = begin + offsets_[i];
+    scores_[i] = 0;
+  }
+  int32_t more = bound;
+  for (size_t i = active_.size(); i-- > 0 && n > 0;) {
+    more -= active_[i].first;
+    n = Probe(active_[i].second, n, needed - more, Probing::kOptional);
+    n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, more, needed);
+  }
+  for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
+}
+
+// As Add, of contributions / 2^shift_, rounded up.
+template <class S, class C, class L>
+void Pruned<S, C, L>::AddBounds(List* list, uint32_t begin, uint32_t end, int32_t bound_needed) {
+  std::array<uint16_t, simd::kBlock> shifted;
+  const int32_t round = static_cast<int32_t>((int64_t{1} << shift_) - 1);
+  for (uint32_t block = list->FindBlock(begin); block < list->blocks() && list->FirstPossible(block) < end; ++block) {
+    if (list->block_bound(block) < bound_needed) continue;
+    list->Load(block);
+    const std::span<const uint32_t> all = list->documents();
+    auto first = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), begin) - all.begin());
+    const auto last = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), end) - all.begin());
+    while (first < last) {  // a flat list is longer than a block
+      const size_t n = std::min(last - first, shifted.size());
+      for (size_t i = 0; i < n; ++i)
+        shifted[i] = static_cast<uint16_t>(std::min((list->contributions()[first + i] + round) >> shift_, 0xFFFF));
+      simd::Scatter(&all[first], shifted.data(), n, begin, bounds_.data());
+      first += n;
+    }
+  }
 }
 
 // The rarest list proposes, the other required ones take away what they don't have, the rest adds.
@@ -419,12 +530,12 @@ void Pruned<S, C, L>::AllOf(uint32_t window, uint32_t begin, uint32_t end, int32
   size_t n = Propose(must_[0], begin, end, needed - more);
   for (size_t i = 1; i < must_.size() && n > 0; ++i) {
     more -= must_[i]->window_bound(window);
-    n = Probe(must_[i], n, needed - more, /*required=*/true);
+    n = Probe(must_[i], n, needed - more, Probing::kRequired);
   }
   for (List* list : should_) {
     n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, more, needed);
     more -= list->window_bound(window);
-    Probe(list, n, needed - more, /*required=*/false);
+    Probe(list, n, needed - more, Probing::kOptional);
   }
   n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
   for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
@@ -487,26 +598,54 @@ void Pruned<S, C, L>::Add(List* list, uint32_t begin, uint32_t end, int32_t boun
   }
 }
 
-// Adds the list to those of the n candidates that it has, and returns how many are left: if it is `required`, those. A
-// block is read only if it could bring one of them to `bound_needed`.
+// Adds the list to those of the n candidates that it has, and returns how many are left: if they are required, those;
+// if they are excluded, the others. A block is read only if it could bring one of them to `bound_needed`.
 template <class S, class C, class L>
-size_t Pruned<S, C, L>::Probe(List* list, size_t n, int32_t bound_needed, bool required) {
+size_t Pruned<S, C, L>::Probe(List* list, size_t n, int32_t bound_needed, Probing probing) {
+  if (!list->has_windows()) return ProbeBlocks(list, n, bound_needed, probing);
+  size_t kept = 0;
+  for (size_t first = 0; first < n;) {
+    const uint32_t window = documents_[first] / static_cast<uint32_t>(simd::kWindow);
+    size_t last = first + 1;
+    if (documents_[n - 1] / simd::kWindow == window) last = n;
+    while (last < n && documents_[last] / simd::kWindow == window) ++last;
+    const size_t left =
+        list->ProbeWindow(window, probing == Probing::kRequired, last - first, &documents_[first], &scores_[first]);
+    if (kept != first) {
+      std::copy_n(&documents_[first], left, &documents_[kept]);
+      std::copy_n(&scores_[first], left, &scores_[kept]);
+    }
+    kept += left;
+    first = last;
+  }
+  return kept;
+}
+
+template <class S, class C, class L>
+size_t Pruned<S, C, L>::ProbeBlocks(List* list, size_t n, int32_t bound_needed, Probing probing) {
   if (n == 0) return 0;
-  uint32_t block = list->FindBlock(documents_[0]);
+  uint32_t block = 0;
+  uint64_t end = 0;  // behind the block's last possible document
+  int32_t bound = INT32_MIN;
   size_t kept = 0;
   for (size_t i = 0; i < n; ++i) {
     const uint32_t document = documents_[i];
     int32_t score = scores_[i];
+    if (document >= end) {
+      block = list->FindBlock(block, document);
+      const bool there = block < list->blocks();
+      end = there && list->has_blocks() ? uint64_t{list->LastPossible(block)} + 1 : format::kNoDocument;
+      bound = there ? list->block_bound(block) : INT32_MIN / 2;
+    }
     bool found = false;
-    block = list->FindBlock(block, document);
-    if (block < list->blocks() && score + list->block_bound(block) >= bound_needed) {
+    if (score + bound >= bound_needed && block < list->blocks()) {
       list->Load(block);
       const std::span<const uint32_t> documents = list->documents();
-      const auto at = std::lower_bound(documents.begin(), documents.end(), document);
-      found = at != documents.end() && *at == document;
-      if (found) score += list->contributions()[at - documents.begin()];
+      const size_t at = kernels_.lower_bound(documents.data(), documents.size(), document);
+      found = at < documents.size() && documents[at] == document;
+      if (found) score += list->contributions()[at];
     }
-    if (required && !found) continue;
+    if (found ? probing == Probing::kExcluded : probing == Probing::kRequired) continue;
     documents_[kept] = document;
     scores_[kept++] = score;
   }

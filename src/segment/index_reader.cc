@@ -41,7 +41,8 @@ absl::Status IndexReader::Record(uint64_t block, format::TermIndexRecord* record
 }
 
 absl::StatusOr<int64_t> IndexReader::FindBlock(std::string_view term) const {
-  uint64_t low = 0, high = header_.block_count;  // blocks below `low` begin at or before the term, from `high` on after it
+  uint64_t low = 0,
+           high = header_.block_count;  // blocks below `low` begin at or before the term, from `high` on after it
   while (low < high) {
     const uint64_t middle = low + (high - low) / 2;
     format::TermIndexRecord record;
@@ -172,7 +173,7 @@ bool CountsAdd(const format::ListHeaders& h) {
   for (uint32_t b = 0; b < h.blocks; ++b) {
     sum += h.Count(b);
     const auto group = static_cast<uint32_t>(b / format::kBlocksPerGroup);
-    const bool ends_group = b + 1 == h.blocks || (b + 1) % format::kBlocksPerGroup == 0;
+    const bool ends_group = !h.windows && (b + 1 == h.blocks || (b + 1) % format::kBlocksPerGroup == 0);
     if (ends_group && LoadU32(h.group_last_documents + size_t{4} * group) != h.LastDocument(b)) return false;
   }
   return sum == h.postings;

@@ -22,25 +22,30 @@ struct IndexBytes {
   ByteBuffer terms, headers, postings;
 };
 
-// What: turns sorted terms with sorted postings into an index's sections. The postings section is streamed to a sink, the
+// What: turns sorted terms with sorted postings into an index's sections. The postings section is streamed to a sink,
+// the
 //   terms and headers sections are kept in memory until Finish(). The sections end with their own padding.
-// Owns: buffers for one term's unfinished block and up to about 1 MiB of its positions.
+// Owns: buffers for one term's unfinished block or window, up to about 1 MiB of its positions, and 8 bytes for each of
+// its
+//   postings in smaller members of a group.
 // Threads: one.
 // Errors: InvalidArgument for rows out of order or out of shape; the sink's own. The first error is final.
 class IndexWriter {
  public:
-  // `lengths`: by ordinal, the lengths that the index's lists are scored with (the field's, or the group's). `member_lengths`:
-  // for a group of two or more, each member's lengths by ordinal; otherwise not looked at. All must outlive the writer, and so
-  // must `postings`. Ordinals beyond a span have length 0.
-  IndexWriter(const format::IndexShape& shape, std::span<const uint32_t> lengths,
+  // `lengths`: by ordinal, the lengths that the index's lists are scored with (the field's, or the group's).
+  // `member_lengths`: for a group of two or more, each member's lengths by ordinal; otherwise not looked at. All must
+  // outlive the writer, and so must `postings`. Ordinals beyond a span have length 0. `documents`: of the segment;
+  // ordinals are below it.
+  IndexWriter(const format::IndexShape& shape, uint32_t documents, std::span<const uint32_t> lengths,
               std::vector<std::span<const uint32_t>> member_lengths, ByteSink* postings);
   ~IndexWriter();
   IndexWriter(const IndexWriter&) = delete;
   IndexWriter& operator=(const IndexWriter&) = delete;
 
-  absl::Status BeginTerm(std::string_view term);  // ascending bytes, 1 to 255 of them
-  // `row.frequencies`: one a member, not all 0, at most 2^31 together. `row.positions`: as many as the frequencies say; not
-  // looked at if the shape keeps none (P-1).
+  // Ascending bytes, 1 to 255 of them. About so many postings decide how the list is encoded, and nothing else.
+  absl::Status BeginTerm(std::string_view term, uint64_t postings_expected);
+  // `row.frequencies`: one a member, not all 0, at most 2^31 together. `row.positions`: as many as the frequencies say;
+  // not looked at if the shape keeps none (P-1).
   absl::Status AddPosting(const PostingRow& row);
   absl::Status EndTerm();  // a term without postings leaves no trace
   // Pads the postings section and gives the other two.
@@ -50,7 +55,7 @@ class IndexWriter {
   // {members 1, no positions}, scored with `member_lengths[member]`. Once per member.
   IndexBytes TakeMember(uint32_t member);
 
-  uint64_t posting_count() const;  // so far
+  uint64_t posting_count() const;   // so far
   uint64_t bytes_buffered() const;  // terms, headers and members' indexes held in memory
 
  private:

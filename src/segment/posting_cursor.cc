@@ -20,7 +20,8 @@ const format::Unpacking kUnpacking{simd::BestKernels().unpack, simd::BestKernels
 // What another build may understand, at the place of `here`.
 absl::Status Newer(const absl::Status& here, std::string_view what) {
   const ErrorPlace place = PlaceOf(here).value_or(ErrorPlace());
-  return WithPlace(Unimplemented(absl::StrCat(place.file, ": ", ToAbsl(what))), place.file, place.section, place.offset);
+  return WithPlace(Unimplemented(absl::StrCat(place.file, ": ", ToAbsl(what))), place.file, place.section,
+                   place.offset);
 }
 
 }  // namespace
@@ -28,6 +29,8 @@ absl::Status Newer(const absl::Status& here, std::string_view what) {
 // Postings are decoded into arrays by "raw" index: all postings of the block, or of the short list. A filtered cursor
 // shows those of its member and remembers their raw indexes.
 struct PostingCursor::State {
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+
   ListSource source;
   uint32_t member = kAllMembers;  // kAllMembers: unfiltered
   bool has_blocks = false;
@@ -35,6 +38,8 @@ struct PostingCursor::State {
   format::ListHeaders headers;  // with blocks
   uint32_t block = 0;
   uint64_t first_possible = 0;  // the least ordinal that a later block may hold
+  format::Window window;        // of a list with windows: the open one
+  uint32_t window_number = kNone;
 
   uint32_t raw_count = 0;
   uint32_t* documents = nullptr;  // by raw index
@@ -67,6 +72,8 @@ struct PostingCursor::State {
     return source.postings->Damage(offset, message);
   }
   absl::Status DecodeBlock(uint32_t number);
+  absl::Status DecodeSlice(uint32_t number);
+  absl::Status OpenWindow(uint32_t number);
   absl::Status DecodeMembers();
   uint32_t RawIndex(uint32_t at) const { return filtered() ? shown_raw[at] : at; }
   uint32_t FrequencyOf(uint32_t of_member, uint32_t raw) const {
@@ -101,7 +108,50 @@ void PostingCursor::State::Allocate(uint32_t postings) {
   }
 }
 
+absl::Status PostingCursor::State::OpenWindow(uint32_t number) {
+  if (number == window_number) return absl::OkStatus();
+  window_number = kNone;
+  uint64_t offset, bytes;
+  headers.WindowPayload(number, &offset, &bytes);
+  ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(offset, bytes));
+  ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(offset + bytes, format::kPackedSlack));
+  const format::WindowShape shape = headers.ShapeOf(number);
+  if (static_cast<uint8_t>(shape.encoding) > static_cast<uint8_t>(format::WindowEncoding::kBitmap))
+    return Newer(Damage(offset, ""), "a window encoding of a later version");
+  const uint8_t* const counts = headers.counts + size_t{number} * format::kBlocksPerGroup;
+  if (!window.Open(source.postings->data() + offset, bytes, shape, counts) || (!grouped() && window.size() != bytes))
+    return Damage(offset, "a window is malformed");
+  window_number = number;
+  return absl::OkStatus();
+}
+
+absl::Status PostingCursor::State::DecodeSlice(uint32_t number) {
+  const auto in_window = static_cast<uint32_t>(number / format::kBlocksPerGroup);
+  const auto slice = static_cast<uint32_t>(number % format::kBlocksPerGroup);
+  ASHLAR_RETURN_IF_ERROR(OpenWindow(in_window));
+  uint64_t offset, bytes;
+  headers.WindowPayload(in_window, &offset, &bytes);
+  const uint32_t n = headers.Count(number);
+  if (!window.DecodeSlice(slice, in_window * format::kWindowDocuments, simd::BestKernels().unpack_bytes, documents,
+                          totals))
+    return Damage(offset, "a window's postings are not as many as its headers say");
+  if (n != 0 && documents[n - 1] >= source.document_count)
+    return Damage(offset, "a posting's ordinal is beyond the documents");
+  block = number;
+  raw_count = n;
+  members_known = false;
+  positions_open = false;
+  if (!grouped()) return absl::OkStatus();
+  uint32_t begin, end;
+  if (!headers.MemberStreams(number, &begin, &end) || end > bytes - window.size())
+    return Damage(offset, "members' frequencies are beyond their window");
+  members_offset = offset + window.size() + begin;
+  payload_end = offset + window.size() + end;
+  return absl::OkStatus();
+}
+
 absl::Status PostingCursor::State::DecodeBlock(uint32_t number) {
+  if (headers.windows) return DecodeSlice(number);
   const auto encoding = static_cast<format::BlockEncoding>(headers.encodings[number]);
   uint64_t offset, bytes;
   if (!headers.Payload(number, &offset, &bytes)) return Damage(0, "a block's payload ends before it begins");
@@ -138,6 +188,7 @@ absl::Status PostingCursor::State::DecodeMembers() {
   std::copy_n(totals, raw_count, largest);
   for (uint32_t m = 0; m < source.shape.members; ++m) {
     if (m == source.shape.largest) continue;
+    if (raw_count == 0) continue;  // a slice without postings has no streams
     uint32_t* row = members + size_t{m} * stride;
     in = format::ReadStream(in, end, raw_count, row);
     if (in == nullptr) return Damage(members_offset, "a member's frequencies are malformed");
@@ -430,6 +481,19 @@ BlockBounds PostingCursor::bounds() const {
     bounds.group_pair_lengths = h->group_pair_lengths;
   }
   return bounds;
+}
+
+bool PostingCursor::has_windows() const {
+  return headers() != nullptr && state_->headers.windows && !state_->filtered();
+}
+
+const format::Window* PostingCursor::OpenWindow(uint32_t window) {
+  if (!state_->status.ok() || window >= state_->headers.groups) return nullptr;
+  if (absl::Status status = state_->OpenWindow(window); !status.ok()) {
+    Fail(std::move(status));
+    return nullptr;
+  }
+  return &state_->window;
 }
 
 bool PostingCursor::MoveToBlock(uint32_t block) {

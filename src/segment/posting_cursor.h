@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "format/dense_window.h"
 #include "format/layout.h"
 #include "format/posting_block.h"
 #include "format/term_block.h"
@@ -23,7 +24,8 @@ struct ListSource {
   const VerifiedBytes* postings = nullptr;
 };
 
-// From which bounds are computed (format::ListHeaders says how): arrays by pair and block, and by pair and group of blocks.
+// From which bounds are computed (format::ListHeaders says how): arrays by pair and block, and by pair and group of
+// blocks.
 struct BlockBounds {
   const format::ListHeaders* headers = nullptr;
   uint32_t pairs = 0;  // 0: there are none
@@ -69,32 +71,40 @@ class PostingCursor {
   uint32_t postings() const { return postings_; }  // documents in the list, dead ones included
   absl::Status status() const;
   // Appends the positions of the current posting. For the group: each member field's one after another, in ascending
-  // field number; `counts`, if given, receives how many belong to each member. A filtered cursor gives its member's only.
+  // field number; `counts`, if given, receives how many belong to each member. A filtered cursor gives its member's
+  // only.
   absl::Status AppendPositions(std::vector<uint32_t>* out, std::vector<uint32_t>* counts = nullptr);
-  // The current posting's frequency in each member of the index, in member order; frequencies->size() becomes the member count
-  // (a filtered cursor gives all members' as well).
+  // The current posting's frequency in each member of the index, in member order; frequencies->size() becomes the
+  // member count (a filtered cursor gives all members' as well).
   absl::Status MemberFrequencies(std::vector<uint32_t>* frequencies);
 
-  // For checks, with all members: whether the current posting is the last of its block (or short list), and then whether
-  // its positions end where the block's do.
+  // For checks, with all members: whether the current posting is the last of its block (or short list), and then
+  // whether its positions end where the block's do.
   bool at_block_end() const { return at_ + 1 == count_; }
   absl::Status CheckPositionsEnd();
 
   // --- blocks and their bounds, for traversals that skip ---
-  // The list's headers, or null for a list under 128 postings, which has none. Bounds hold for the list itself, not for a
-  // member of a group, whose documents are shorter: those of the largest member are in headers()->largest_*.
+  // The list's headers, or null for a list under 128 postings, which has none. Bounds hold for the list itself, not for
+  // a member of a group, whose documents are shorter: those of the largest member are in headers()->largest_*.
   const format::ListHeaders* headers() const;
   // The block that the cursor stands in. Only with headers().
   uint32_t block() const;
-  // To the first posting of a block at or after the current one (of the cursor's member, which may be in a later block).
+  // To the first posting of a block at or after the current one (of the cursor's member, which may be in a later
+  // block).
   void SeekBlock(uint32_t block);
-  // Whether bounds() are those of what the cursor shows: of all lists but those filtered by another member than the largest.
+  // Whether bounds() are those of what the cursor shows: of all lists but those filtered by another member than the
+  // largest.
   bool is_bounded() const;
   // No pairs for a list without blocks.
   BlockBounds bounds() const;
-  // Decodes a block, in any direction, and stands on its first posting; at the end if it has none of the cursor's member. False
-  // after damage. Next and Seek go on from there.
+  // Decodes a block, in any direction, and stands on its first posting; at the end if it has none of the cursor's
+  // member. False after damage. Next and Seek go on from there.
   bool MoveToBlock(uint32_t block);
+  // Whether the list has dense windows that show what the cursor shows; a group of blocks is one.
+  bool has_windows() const;
+  // Valid until the next call of OpenWindow or of what moves the cursor; the cursor stays where it is. Null after
+  // damage, and behind the last window.
+  const format::Window* OpenWindow(uint32_t window);
   // The postings of the current block (of a short list: of all) from the current one on, decoded; empty at the end.
   std::span<const uint32_t> block_documents() const { return {documents_ + at_, count_ - at_}; }
   std::span<const uint32_t> block_frequencies() const { return {frequencies_ + at_, count_ - at_}; }

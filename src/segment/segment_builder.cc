@@ -203,7 +203,7 @@ absl::Status SegmentBuilderImpl::StartIndex(IndexId index) {
   if (shape.members > 1)
     for (const uint32_t member : group_) member_lengths.emplace_back(lengths_[member]);
   ASHLAR_RETURN_IF_ERROR(file_->BeginSection(SectionKind::kPostings, index));
-  index_ = std::make_unique<IndexWriter>(shape, LengthsOf(index), std::move(member_lengths), file_.get());
+  index_ = std::make_unique<IndexWriter>(shape, documents_, LengthsOf(index), std::move(member_lengths), file_.get());
   index_id_ = index;
   index_terms_ = 0;
   member_terms_.assign(shape.members, 0);
@@ -225,11 +225,11 @@ absl::Status SegmentBuilderImpl::BeginIndex(IndexId index) {
   return StartIndex(index);
 }
 
-absl::Status SegmentBuilderImpl::BeginTerm(std::string_view term) {
+absl::Status SegmentBuilderImpl::BeginTerm(std::string_view term, uint64_t postings_expected) {
   if (index_ == nullptr) return InvalidArgument("a term outside an index");
   term_has_postings_ = false;
   term_has_member_.assign(term_has_member_.size(), false);
-  return index_->BeginTerm(term);
+  return index_->BeginTerm(term, postings_expected);
 }
 
 absl::Status SegmentBuilderImpl::AddPosting(const PostingRow& row) {

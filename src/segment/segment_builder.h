@@ -61,7 +61,8 @@ class SegmentBuilder {
   // The group first (if the schema has one), then the text and keyword fields outside the group by ascending number.
   // Lists of the group's smaller fields are made by the builder from the group's rows. The key field has no index.
   virtual absl::Status BeginIndex(format::IndexId index) = 0;
-  virtual absl::Status BeginTerm(std::string_view term) = 0;  // ascending bytes
+  // Ascending bytes. About so many postings decide how the list is encoded, and nothing else.
+  virtual absl::Status BeginTerm(std::string_view term, uint64_t postings_expected) = 0;
   virtual absl::Status AddPosting(const PostingRow& row) = 0;
   virtual absl::Status EndTerm() = 0;
   virtual absl::Status EndIndex() = 0;

@@ -29,7 +29,7 @@ class SegmentBuilderImpl final : public SegmentBuilder {
 
   absl::Status AddDocument(const DocumentRow& row) override;
   absl::Status BeginIndex(format::IndexId index) override;
-  absl::Status BeginTerm(std::string_view term) override;
+  absl::Status BeginTerm(std::string_view term, uint64_t postings_expected) override;
   absl::Status AddPosting(const PostingRow& row) override;
   absl::Status EndTerm() override;
   absl::Status EndIndex() override;

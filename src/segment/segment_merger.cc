@@ -91,8 +91,12 @@ class ColumnCopier {
           ASHLAR_ASSIGN_OR_RETURN(v.bytes, Keyword(code));
           break;
         }
-        case FieldType::kDouble: v.real = format::DoubleOfCode(code); break;
-        default: v.integer = format::IntegerOfCode(code); break;
+        case FieldType::kDouble:
+          v.real = format::DoubleOfCode(code);
+          break;
+        default:
+          v.integer = format::IntegerOfCode(code);
+          break;
       }
       out->push_back(v);
     }
@@ -142,7 +146,8 @@ class Merger {
   absl::Status LoadInput(size_t input);
   absl::Status CopyIndex(IndexId index);
   absl::Status CopyTerm(std::string_view term, const std::vector<std::pair<size_t, TermIterator*>>& sources);
-  absl::Status CopyPostings(size_t input, std::string_view term, PostingCursor cursor, bool* begun);
+  absl::Status CopyPostings(size_t input, std::string_view term, uint64_t postings_expected, PostingCursor cursor,
+                            bool* begun);
   absl::Status CheckCancelled() {
     if (cancelled_ == nullptr || ++steps_ % kStepsPerCancelCheck != 0 || !cancelled_()) return absl::OkStatus();
     return absl::AbortedError("the merge was cancelled");
@@ -154,6 +159,7 @@ class Merger {
   const std::function<bool()>& cancelled_;
   std::vector<const SegmentImpl*> segments_;
   std::vector<const std::vector<bool>*> dead_;
+  uint64_t documents_ = 0;  // of all inputs, dead ones included
   MergeOutput output_;
   std::unique_ptr<SegmentBuilderImpl> builder_;
   uint32_t steps_ = 0;
@@ -174,6 +180,7 @@ absl::Status Merger::Number() {
   uint32_t live = 0;
   for (size_t i = 0; i < segments_.size(); ++i) {
     const uint32_t count = segments_[i]->document_count();
+    documents_ += count;
     if (!dead_[i]->empty() && dead_[i]->size() != count)
       return InvalidArgument("a merge needs to know for every document whether it is dead");
     std::vector<uint32_t>& map = output_.new_ordinal.emplace_back(count, kNoDocument);
@@ -192,8 +199,7 @@ void Merger::EstimatePostings() {
   spec_.postings_per_field.assign(spec_.schema.fields.size(), 0);
   for (const SegmentImpl* s : segments_)
     for (const format::IndexSummary& summary : s->meta().indexes)
-      if (summary.index < spec_.postings_per_field.size())
-        spec_.postings_per_field[summary.index] += summary.postings;
+      if (summary.index < spec_.postings_per_field.size()) spec_.postings_per_field[summary.index] += summary.postings;
 }
 
 absl::Status Merger::AdoptDictionaries() {
@@ -293,13 +299,14 @@ absl::Status Merger::CopyDocuments(size_t input) {
   return absl::OkStatus();
 }
 
-absl::Status Merger::CopyPostings(size_t input, std::string_view term, PostingCursor cursor, bool* begun) {
+absl::Status Merger::CopyPostings(size_t input, std::string_view term, uint64_t postings_expected, PostingCursor cursor,
+                                  bool* begun) {
   const std::vector<uint32_t>& map = output_.new_ordinal[input];
   for (; cursor.document() != kNoDocument; cursor.Next()) {
     const uint32_t ordinal = map[cursor.document()];
     if (ordinal == kNoDocument) continue;
     if (!*begun) {
-      ASHLAR_RETURN_IF_ERROR(builder_->BeginTerm(term));
+      ASHLAR_RETURN_IF_ERROR(builder_->BeginTerm(term, postings_expected));
       *begun = true;
     }
     positions_.clear();
@@ -313,8 +320,11 @@ absl::Status Merger::CopyPostings(size_t input, std::string_view term, PostingCu
 // Sources stand at `term`, in the order of their segments.
 absl::Status Merger::CopyTerm(std::string_view term, const std::vector<std::pair<size_t, TermIterator*>>& sources) {
   bool begun = false;
+  uint64_t postings_expected = 0;
+  for (const auto& [input, terms] : sources) postings_expected += terms->info().postings;
+  postings_expected = postings_expected * spec_.documents_expected / documents_;  // as if all terms lost alike
   for (const auto& [input, terms] : sources)
-    ASHLAR_RETURN_IF_ERROR(CopyPostings(input, term, terms->OpenCursor(), &begun));
+    ASHLAR_RETURN_IF_ERROR(CopyPostings(input, term, postings_expected, terms->OpenCursor(), &begun));
   return begun ? builder_->EndTerm() : absl::OkStatus();
 }
 

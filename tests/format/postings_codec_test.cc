@@ -1,10 +1,13 @@
-// Codecs of posting lists (SPEC P-*): packing, streams, codes, frontiers, short lists, packed blocks, headers, positions.
+// Codecs of posting lists (SPEC P-*): packing, streams, codes, frontiers, short lists, packed blocks, headers,
+// positions.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "format/bit_pack.h"
+#include "format/dense_window.h"
 #include "format/frontier.h"
 #include "format/packed_stream.h"
 #include "format/position_block.h"
@@ -111,11 +114,11 @@ TEST(PackedStreamTest, RefusesWhatBreaksTheRule) {
   EXPECT_FALSE(reads({}, 8));
   EXPECT_FALSE(reads({33, 0, 0, 0, 0, 0}, 1));
   EXPECT_TRUE(reads({0x80, 2, 8, 1, 5, 9, 9}, 8));
-  EXPECT_FALSE(reads({0x80, 0, 8}, 8));                    // no patch
-  EXPECT_FALSE(reads({0x80, 2, 0, 1, 5}, 8));              // of no width
+  EXPECT_FALSE(reads({0x80, 0, 8}, 8));                         // no patch
+  EXPECT_FALSE(reads({0x80, 2, 0, 1, 5}, 8));                   // of no width
   EXPECT_FALSE(reads({0x80 | 30, 1, 3, 0, 0, 0, 0, 0, 0}, 1));  // wider than 32 bits together
-  EXPECT_FALSE(reads({0x80, 2, 8, 5, 5, 9, 9}, 8));        // places do not ascend
-  EXPECT_FALSE(reads({0x80, 2, 8, 5, 8, 9, 9}, 8));        // beyond the values
+  EXPECT_FALSE(reads({0x80, 2, 8, 5, 5, 9, 9}, 8));             // places do not ascend
+  EXPECT_FALSE(reads({0x80, 2, 8, 5, 8, 9, 9}, 8));             // beyond the values
   EXPECT_FALSE(reads({0x80, 9, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 8));  // more than values
 }
 
@@ -173,9 +176,9 @@ TEST(FrontierTest, HoldsExactlyTheUnbeatenPairs) {
       });
       if (!beaten && std::find(expected.begin(), expected.end(), p) == expected.end()) expected.push_back(p);
     }
-    std::sort(expected.begin(), expected.end(),
-              [](const auto& a, const auto& b) { return a.frequency > b.frequency; });
-    ASSERT_EQ(std::vector(frontier.pairs.begin(), frontier.pairs.begin() + static_cast<ptrdiff_t>(frontier.count)), expected);
+    std::sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) { return a.frequency > b.frequency; });
+    ASSERT_EQ(std::vector(frontier.pairs.begin(), frontier.pairs.begin() + static_cast<ptrdiff_t>(frontier.count)),
+              expected);
     // The table is empty again.
     table.Add(1, 200);
     table.Take(&frontier);
@@ -195,7 +198,8 @@ double Best(const ReductionScale& scale, const Frontier& frontier) {
   return best;
 }
 
-// The least best score of any way to merge neighbours into at most `most` pairs: least[n][i] for the first i pairs in n runs.
+// The least best score of any way to merge neighbours into at most `most` pairs: least[n][i] for the first i pairs in n
+// runs.
 double LeastBest(const ReductionScale& scale, const Frontier& whole, size_t most) {
   std::vector<std::vector<double>> least(most + 1, std::vector<double>(whole.count + 1, 2));
   least[0][0] = 0;
@@ -327,8 +331,9 @@ TEST(PackedBlockTest, RoundTripsAtEveryCount) {
       d.resize(n + kUnpackSlack);
       f.resize(n + kUnpackSlack);
       EXPECT_EQ(ReadPackedBlock(padded.data(), end, n, first, documents.back() + 1, d.data(), f.data()), nullptr);
-      EXPECT_EQ(ReadPackedBlock(padded.data(), end, n, first + (uint64_t{1} << 32), documents.back(), d.data(), f.data()),
-                nullptr);
+      EXPECT_EQ(
+          ReadPackedBlock(padded.data(), end, n, first + (uint64_t{1} << 32), documents.back(), d.data(), f.data()),
+          nullptr);
     }
   }
 }
@@ -362,6 +367,115 @@ ListHeaderValues RandomHeaders(uint32_t blocks, bool positions, bool members, si
   }
   values.largest_postings = values.postings / 2;
   return values;
+}
+
+// --- dense windows ---
+
+struct WindowModel {
+  std::vector<uint16_t> offsets;
+  std::vector<uint32_t> frequencies;
+  std::array<uint8_t, kBlocksPerGroup> counts{};
+};
+
+// One document in `one_in` has the term; a frequency has up to `bits` bits, one in `far_in` of them (0: none) up to 31.
+WindowModel RandomWindow(uint32_t one_in, uint32_t bits, uint32_t far_in, Prng* prng) {
+  WindowModel model;
+  for (uint32_t offset = 0; offset < kWindowDocuments; ++offset) {
+    if (!prng->OneIn(one_in)) continue;
+    const bool far = far_in != 0 && prng->OneIn(far_in);
+    model.offsets.push_back(static_cast<uint16_t>(offset));
+    model.frequencies.push_back(1 + OfWidth(far ? 31 : static_cast<uint32_t>(prng->Below(bits + 1)), prng));
+    ++model.counts[offset / kSliceDocuments];
+  }
+  return model;
+}
+
+void ExpectWindow(const Window& window, const WindowModel& model) {
+  size_t i = 0;
+  for (uint32_t offset = 0; offset < kWindowDocuments; ++offset) {
+    const bool there = i < model.offsets.size() && model.offsets[i] == offset;
+    ASSERT_EQ(window.FrequencyAt(offset), there ? model.frequencies[i] : 0) << offset;
+    i += there ? 1 : 0;
+  }
+  i = 0;
+  for (uint32_t slice = 0; slice < kBlocksPerGroup; ++slice) {
+    std::array<uint32_t, kSliceDocuments> documents, frequencies;
+    ASSERT_TRUE(window.DecodeSlice(slice, 8192, PlainUnpackBytes, documents.data(), frequencies.data()));
+    for (uint32_t at = 0; at < model.counts[slice]; ++at, ++i) {
+      ASSERT_EQ(documents[at], 8192u + model.offsets[i]);
+      ASSERT_EQ(frequencies[at], model.frequencies[i]);
+    }
+  }
+}
+
+TEST(DenseWindowTest, RoundTrip) {
+  Prng prng(31);
+  int columns = 0, bitmaps = 0, with_exceptions = 0;
+  for (const uint32_t one_in : {1, 2, 3, 8, 100, 5000}) {
+    for (const uint32_t bits : {0, 1, 3, 7, 9}) {
+      for (const uint32_t far_in : {0, 2, 40}) {
+        const WindowModel model = RandomWindow(one_in, bits, far_in, &prng);
+        ByteBuffer bytes;
+        const WindowShape shape = AppendWindow(model.offsets, model.frequencies, &bytes);
+        const ByteBuffer padded = WithSlack(bytes, &prng);
+        Window window;
+        ASSERT_TRUE(window.Open(padded.data(), bytes.size(), shape, model.counts.data()));
+        ASSERT_EQ(window.size(), bytes.size());
+        ASSERT_EQ(window.postings(), model.offsets.size());
+        ASSERT_NO_FATAL_FAILURE(ExpectWindow(window, model));
+        ++(shape.encoding == WindowEncoding::kColumn ? columns : bitmaps);
+        with_exceptions += shape.exceptions != 0 ? 1 : 0;
+        // Neither one byte less, nor a count that is another.
+        EXPECT_FALSE(window.Open(padded.data(), bytes.size() - 1, shape, model.counts.data()));
+        std::array<uint8_t, kBlocksPerGroup> counts = model.counts;
+        counts[5] = static_cast<uint8_t>(counts[5] == 0 ? 1 : counts[5] - 1);
+        std::array<uint32_t, kSliceDocuments> documents, frequencies;
+        if (window.Open(padded.data(), bytes.size(), shape, counts.data())) {
+          EXPECT_FALSE(window.DecodeSlice(5, 0, PlainUnpackBytes, documents.data(), frequencies.data()));
+        }
+      }
+    }
+  }
+  EXPECT_GT(columns, 20);
+  EXPECT_GT(bitmaps, 20);
+  EXPECT_GT(with_exceptions, 20);
+}
+
+TEST(DenseWindowTest, WhatNoWindowIs) {
+  std::vector<uint16_t> offsets;
+  std::vector<uint32_t> frequencies;
+  std::array<uint8_t, kBlocksPerGroup> counts{};
+  for (uint32_t offset = 0; offset < kWindowDocuments; offset += 4) {
+    offsets.push_back(static_cast<uint16_t>(offset));
+    frequencies.push_back(offset == 700 ? 1'000'000 : offset == 704 ? 200 : 1);
+    ++counts[offset / kSliceDocuments];
+  }
+  ByteBuffer bytes;
+  const WindowShape shape = AppendWindow(offsets, frequencies, &bytes);
+  ASSERT_EQ(shape, (WindowShape{WindowEncoding::kBitmap, 1, 2}));
+  Prng prng(32);
+  const ByteBuffer padded = WithSlack(bytes, &prng);
+  Window window;
+  ASSERT_TRUE(window.Open(padded.data(), bytes.size(), shape, counts.data()));
+  const auto opens = [&](WindowShape other) { return window.Open(padded.data(), padded.size(), other, counts.data()); };
+  EXPECT_FALSE(opens({static_cast<WindowEncoding>(0), 1, 2}));
+  EXPECT_FALSE(opens({static_cast<WindowEncoding>(3), 1, 2}));
+  EXPECT_FALSE(opens({WindowEncoding::kBitmap, 9, 2}));
+  EXPECT_FALSE(opens({WindowEncoding::kBitmap, 0, 2}));     // nothing could stand for an exception
+  EXPECT_FALSE(opens({WindowEncoding::kBitmap, 1, 1025}));  // more than there are postings
+  EXPECT_FALSE(opens({WindowEncoding::kColumn, 0, 0}));
+  // Exceptions ascend, lie in the window, and are too high for a value.
+  const size_t at = bytes.size() - 2 * 6;
+  const auto opens_with = [&](size_t where, uint8_t value) {
+    ByteBuffer changed = padded;
+    changed[where] = static_cast<std::byte>(value);
+    return window.Open(changed.data(), bytes.size(), shape, counts.data());
+  };
+  EXPECT_TRUE(opens_with(at, 0xBD));
+  EXPECT_FALSE(opens_with(at, 0xFF));      // 767 before 704
+  EXPECT_FALSE(opens_with(at + 3, 0x10));  // 4,288
+  EXPECT_FALSE(opens_with(at + 8, 1));     // frequency 1
+  EXPECT_FALSE(opens_with(at + 7, 0xFF));  // above 2^31
 }
 
 TEST(ListHeadersTest, RoundTrip) {

@@ -91,9 +91,9 @@ struct OpenIndex {
 inline IndexBytes WriteModel(const Model& model, std::map<uint32_t, IndexBytes>* members = nullptr) {
   MemorySink sink;
   std::vector<std::span<const uint32_t>> member_lengths(model.member_lengths.begin(), model.member_lengths.end());
-  IndexWriter writer(model.shape, model.lengths, member_lengths, &sink);
+  IndexWriter writer(model.shape, model.documents, model.lengths, member_lengths, &sink);
   for (const auto& [term, postings] : model.terms) {
-    EXPECT_TRUE(writer.BeginTerm(term).ok());
+    EXPECT_TRUE(writer.BeginTerm(term, postings.size()).ok());
     for (const ModelPosting& p : postings) {
       const absl::Status status = writer.AddPosting({p.ordinal, p.frequencies, p.positions});
       EXPECT_TRUE(status.ok()) << status;

@@ -211,8 +211,12 @@ TEST_P(IndexTest, BlockBoundsHoldForMonotoneScorers) {
     return [=](double f, double length) { return f / (f + k1 * (1 - b + b * length / average)); };
   };
   const std::vector<std::function<double(double, double)>> scorers = {
-      scores(1.2, 0.75, 100), scores(0.1, 1, 20), scores(50, 0, 1), scores(1000, 1, 1000),
-      [](double f, double length) { return f - 3 * length; }, [](double f, double) { return f; },
+      scores(1.2, 0.75, 100),
+      scores(0.1, 1, 20),
+      scores(50, 0, 1),
+      scores(1000, 1, 1000),
+      [](double f, double length) { return f - 3 * length; },
+      [](double f, double) { return f; },
       [](double, double length) { return -length; }};
   for (const auto& [term, postings] : model_.terms) {
     PostingCursor cursor = index_.reader->OpenTerm(term);
@@ -223,8 +227,8 @@ TEST_P(IndexTest, BlockBoundsHoldForMonotoneScorers) {
       const auto bound = [&](const uint8_t* fs, const uint8_t* ls, uint32_t pairs, uint32_t stride, uint32_t at) {
         double best = -1e300;
         for (uint32_t p = 0; p < pairs; ++p) {
-          best = std::max(best, score(format::FrequencyOfCode(fs[p * stride + at]),
-                                      format::LengthOfCode(ls[p * stride + at])));
+          best = std::max(
+              best, score(format::FrequencyOfCode(fs[p * stride + at]), format::LengthOfCode(ls[p * stride + at])));
         }
         return best;
       };
@@ -255,15 +259,44 @@ TEST_P(IndexTest, SeeksToBlocks) {
   for (const auto& [term, postings] : model_.terms) {
     if (postings.size() < 1000) continue;
     PostingCursor cursor = index_.reader->OpenTerm(term);
-    for (uint32_t b = 0; b < cursor.headers()->blocks; b += 1 + static_cast<uint32_t>(prng_.Below(3))) {
+    const format::ListHeaders& h = *cursor.headers();
+    std::vector<size_t> first = {0};  // posting of each block
+    for (uint32_t b = 0; b < h.blocks; ++b) first.push_back(first.back() + h.Count(b));
+    for (uint32_t b = 0; b < h.blocks; b += 1 + static_cast<uint32_t>(prng_.Below(3))) {
+      if (h.Count(b) == 0) continue;  // of a window
       cursor.SeekBlock(b);
       ASSERT_EQ(cursor.block(), b);
-      ASSERT_EQ(cursor.document(), postings[size_t{128} * b].ordinal);
-      ASSERT_EQ(cursor.block_documents().size(), cursor.headers()->Count(b));
-      ASSERT_EQ(cursor.block_documents().back(), cursor.headers()->LastDocument(b));
-      ASSERT_EQ(cursor.block_frequencies().back(), postings[size_t{128} * b + cursor.headers()->Count(b) - 1].total());
+      ASSERT_EQ(cursor.document(), postings[first[b]].ordinal);
+      ASSERT_EQ(cursor.block_documents().size(), h.Count(b));
+      ASSERT_EQ(cursor.block_documents().back(), postings[first[b + 1] - 1].ordinal);
+      ASSERT_LE(cursor.block_documents().back(), h.LastDocument(b));
+      ASSERT_EQ(cursor.block_frequencies().back(), postings[first[b + 1] - 1].total());
     }
   }
+}
+
+// The frequency of any document, without walking to it.
+TEST_P(IndexTest, WindowsHaveEveryDocument) {
+  int lists = 0;
+  for (const auto& [term, postings] : model_.terms) {
+    PostingCursor cursor = index_.reader->OpenTerm(term);
+    ASSERT_EQ(cursor.has_windows(), postings.size() >= kDocuments / 8) << postings.size();
+    if (!cursor.has_windows()) continue;
+    ++lists;
+    size_t i = 0;
+    for (uint32_t d = 0; d <= postings.back().ordinal; ++d) {
+      const format::Window* const window = cursor.OpenWindow(d / format::kWindowDocuments);
+      ASSERT_NE(window, nullptr) << cursor.status();
+      const bool there = d == postings[i].ordinal;
+      ASSERT_EQ(window->FrequencyAt(d % format::kWindowDocuments), there ? postings[i].total() : 0) << d;
+      i += there ? 1 : 0;
+    }
+    ASSERT_EQ(cursor.OpenWindow(cursor.headers()->groups), nullptr);
+    ASSERT_EQ(cursor.document(), postings[0].ordinal);  // it has not moved
+    if (model_.shape.members == 1) continue;
+    ASSERT_FALSE(index_.reader->OpenTerm(term, model_.shape.largest).has_windows());
+  }
+  ASSERT_GE(lists, 3);
 }
 
 TEST_P(IndexTest, SurvivesAMove) {
@@ -287,7 +320,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, IndexTest,
 
 TEST(IndexCostTest, SeekTouchesOneBlock) {
   Prng prng(11);
-  const Model model = RandomModel({}, 12'000, {11'000}, &prng);
+  const Model model = RandomModel({}, 100'000, {11'000}, &prng);
   const OpenIndex index = OpenIndex::Of(WriteModel(model), model.documents);
   PostingCursor cursor = index.reader->OpenTerm(model.terms.begin()->first);
   const uint64_t at_open = index.postings->ensured();
@@ -295,6 +328,18 @@ TEST(IndexCostTest, SeekTouchesOneBlock) {
   cursor.Seek(9'000);
   EXPECT_LT(index.postings->ensured() - at_open, 1000u);
   EXPECT_GT(index.postings->size(), 4'000u);
+}
+
+TEST(IndexCostTest, SeekTouchesOneWindow) {
+  Prng prng(11);
+  const Model model = RandomModel({}, 40'000, {30'000}, &prng);
+  const OpenIndex index = OpenIndex::Of(WriteModel(model), model.documents);
+  PostingCursor cursor = index.reader->OpenTerm(model.terms.begin()->first);
+  const uint64_t at_open = index.postings->ensured();
+  EXPECT_LT(at_open, 2200u);
+  cursor.Seek(29'000);
+  EXPECT_LT(index.postings->ensured() - at_open, 2200u);
+  EXPECT_GT(index.postings->size(), 15'000u);
 }
 
 TEST(IndexCostTest, PositionsAreReadWhenAskedFor) {
@@ -339,7 +384,7 @@ TEST(IndexWriterTest, RefusesRowsOutOfOrderOrShape) {
   const std::vector<uint32_t> at = {4}, falling = {4, 3};
   const auto fails = [&](const std::function<absl::Status(IndexWriter*)>& calls, bool positions = false) {
     MemorySink sink;
-    IndexWriter writer({1, 0, positions}, lengths, {}, &sink);
+    IndexWriter writer({1, 0, positions}, 10, lengths, {}, &sink);
     const absl::Status status = calls(&writer);
     ByteBuffer terms, headers;
     // The first error is final.
@@ -347,18 +392,18 @@ TEST(IndexWriterTest, RefusesRowsOutOfOrderOrShape) {
     return status.code() == absl::StatusCode::kInvalidArgument;
   };
   EXPECT_TRUE(fails([&](IndexWriter* w) { return w->AddPosting({1, one, {}}); }));
-  EXPECT_TRUE(fails([&](IndexWriter* w) { return w->BeginTerm(""); }));
-  EXPECT_TRUE(fails([&](IndexWriter* w) { return w->BeginTerm(std::string(256, 'a')); }));
+  EXPECT_TRUE(fails([&](IndexWriter* w) { return w->BeginTerm("", 1); }));
+  EXPECT_TRUE(fails([&](IndexWriter* w) { return w->BeginTerm(std::string(256, 'a'), 1); }));
   EXPECT_TRUE(fails([&](IndexWriter* w) { return w->EndTerm(); }));
   const auto in_term = [&](const std::function<absl::Status(IndexWriter*)>& calls, bool positions = false) {
     return fails(
         [&](IndexWriter* w) {
-          EXPECT_TRUE(w->BeginTerm("b").ok());
+          EXPECT_TRUE(w->BeginTerm("b", 1).ok());
           return calls(w);
         },
         positions);
   };
-  EXPECT_TRUE(in_term([&](IndexWriter* w) { return w->BeginTerm("c"); }));
+  EXPECT_TRUE(in_term([&](IndexWriter* w) { return w->BeginTerm("c", 1); }));
   EXPECT_TRUE(in_term([&](IndexWriter* w) { return w->AddPosting({1, none, {}}); }));
   EXPECT_TRUE(in_term([&](IndexWriter* w) { return w->AddPosting({1, pair, {}}); }));
   EXPECT_TRUE(in_term([&](IndexWriter* w) { return w->AddPosting({1, huge, {}}); }));
@@ -371,14 +416,14 @@ TEST(IndexWriterTest, RefusesRowsOutOfOrderOrShape) {
   EXPECT_TRUE(in_term([&](IndexWriter* w) {
     EXPECT_TRUE(w->AddPosting({1, one, {}}).ok());
     EXPECT_TRUE(w->EndTerm().ok());
-    return w->BeginTerm("b");
+    return w->BeginTerm("b", 1);
   }));
 }
 
 TEST(IndexWriterTest, AnEmptyIndexAndAnEmptyTermAreFine) {
   MemorySink sink;
-  IndexWriter writer({}, {}, {}, &sink);
-  ASSERT_TRUE(writer.BeginTerm("nothing").ok());
+  IndexWriter writer({}, 0, {}, {}, &sink);
+  ASSERT_TRUE(writer.BeginTerm("nothing", 1).ok());
   ASSERT_TRUE(writer.EndTerm().ok());
   IndexBytes bytes;
   ASSERT_TRUE(writer.Finish(&bytes.terms, &bytes.headers).ok());
@@ -397,7 +442,7 @@ TEST(IndexWriterTest, ASinksErrorIsPassedOn) {
     uint64_t offset() const override { return 0; }
   };
   FullSink sink;
-  IndexWriter writer({}, {}, {}, &sink);
+  IndexWriter writer({}, 0, {}, {}, &sink);
   ByteBuffer terms, headers;
   EXPECT_EQ(writer.Finish(&terms, &headers).code(), absl::StatusCode::kResourceExhausted);
 }

@@ -72,7 +72,7 @@ absl::Status AddIndex(const Schema& schema, IndexId index, const std::vector<Mod
   const std::vector<uint32_t> members = MembersOf(schema, index);
   ASHLAR_RETURN_IF_ERROR(builder->BeginIndex(index));
   for (const std::string& term : TermsOf(schema, index, documents)) {
-    ASHLAR_RETURN_IF_ERROR(builder->BeginTerm(term));
+    ASHLAR_RETURN_IF_ERROR(builder->BeginTerm(term, documents.size()));
     for (uint32_t ordinal = 0; ordinal < documents.size(); ++ordinal) {
       std::vector<uint32_t> frequencies, positions;
       for (const uint32_t field : members) {

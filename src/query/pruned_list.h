@@ -1,0 +1,299 @@
+// PrunedList: one scoring term's postings in one source as Pruned reads them: by block, by window, with bounds of both.
+#ifndef ASHLAR_SRC_QUERY_PRUNED_LIST_H_
+#define ASHLAR_SRC_QUERY_PRUNED_LIST_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "format/dense_window.h"
+#include "format/frontier.h"
+#include "format/layout.h"
+#include "src/query/traversal.h"
+#include "src/simd/kernels.h"
+
+namespace ashlar::query {
+
+static_assert(simd::kWindow == format::kWindowDocuments);
+
+// One scoring term's postings in one source, by block. A short list, and a long one with few postings a window, is
+// decoded once and is one block.
+template <class C, class L>
+class PrunedList {
+ public:
+  using Term = OpenedTerm<C, L>;
+
+  explicit PrunedList(Term* term) : term_(*term), scoring_{term->weight, term->norm.a, term->norm.b} {
+    bounds_ = term_.cursor.bounds();
+    has_windows_ = term_.cursor.has_windows();
+    if (bounds_.pairs == 0) DecodeShort();
+  }
+
+  uint32_t postings() const { return term_.cursor.postings(); }
+  // In the mean. After BoundWindows.
+  uint32_t PostingsAWindow() const { return postings() / static_cast<uint32_t>(window_bounds_.size()); }
+  bool has_blocks() const { return bounds_.pairs != 0; }
+  uint32_t blocks() const { return has_blocks() ? bounds_.headers->blocks : 1; }
+  uint32_t FirstPossible(uint32_t block) const {
+    return has_blocks() ? static_cast<uint32_t>(bounds_.headers->FirstPossible(block)) : 0;
+  }
+  // Only with blocks.
+  uint32_t LastPossible(uint32_t block) const { return bounds_.headers->LastDocument(block); }
+  uint64_t postings_read() const { return postings_read_; }
+
+  // The most that postings of blocks [first, first + n) contribute; `out` is padded to 16.
+  void BlockBounds(uint32_t first, uint32_t n, int32_t* out) const {
+    kernels_.bounds(bounds_.pair_frequencies + first, bounds_.pair_lengths + first, bounds_.headers->blocks,
+                    bounds_.pairs, n, scoring_, out);
+  }
+  void GroupBounds(std::vector<int32_t>* out) const {
+    out->resize(Padded(bounds_.headers->groups));
+    kernels_.bounds(bounds_.group_pair_frequencies, bounds_.group_pair_lengths, bounds_.headers->groups,
+                    bounds_.group_pairs, bounds_.headers->groups, scoring_, out->data());
+  }
+
+  // Makes documents() and contributions() those of a block; none after damage.
+  void Load(uint32_t block) {
+    if (block == loaded_) return;
+    loaded_ = block;
+    documents_ = {};
+    if (!term_.cursor.MoveToBlock(block)) return;
+    documents_ = term_.cursor.block_documents();
+    Score(documents_.data(), term_.cursor.block_frequencies(), block_contributions_.data());
+    contributions_ = block_contributions_.data();
+    postings_read_ += documents_.size();
+  }
+  std::span<const uint32_t> documents() const { return documents_; }
+  const int32_t* contributions() const { return contributions_; }
+
+  // Decodes all of it.
+  void Flatten() {
+    if (!has_blocks()) return;
+    std::vector<uint32_t> documents;
+    std::vector<int32_t> contributions;
+    for (uint32_t block = 0; block < blocks(); ++block) {
+      Load(block);
+      documents.insert(documents.end(), documents_.begin(), documents_.end());
+      contributions.insert(contributions.end(), contributions_, contributions_ + documents_.size());
+    }
+    flat_documents_ = std::move(documents);
+    flat_contributions_ = std::move(contributions);
+    ShowFlat();
+  }
+
+  // --- windows ---
+  void BoundWindows(uint32_t windows, uint32_t document_count);
+  int32_t window_bound(uint32_t window) const { return window_bounds_[window]; }
+  int32_t block_bound(uint32_t block) const {
+    if (has_windows_) return window_bounds_[block / format::kBlocksPerGroup];
+    return has_blocks() ? block_bounds_[block] : flat_bound_;
+  }
+  // The first block from which documents at or after this one may come; blocks() if there is none.
+  uint32_t FindBlock(uint32_t document) const {
+    if (has_blocks()) return bounds_.headers->FindBlock(0, document);
+    return documents_.empty() || documents_.back() < document ? 1 : 0;
+  }
+  uint32_t FindBlock(uint32_t from, uint32_t document) const {
+    return has_blocks() ? bounds_.headers->FindBlock(from, document) : FindBlock(document);
+  }
+
+  // --- dense windows ---
+  bool has_windows() const { return has_windows_; }
+  // The most of all windows. After BoundWindows.
+  int32_t bound() const { return bound_; }
+  // Adds to each of the window's documents at least its contribution / 2^shift, rounded up.
+  void AddWindow(uint32_t window, int shift, uint16_t* accumulators);
+  // Adds the list to those of the n candidates of a window that it has, and returns how many are left: if `required`,
+  // those.
+  size_t ProbeWindow(uint32_t window, bool required, size_t n, uint32_t* documents, int32_t* scores);
+
+ private:
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  static size_t Padded(size_t n) { return (n + 15) / 16 * 16; }
+
+  void DecodeShort() {
+    const std::span<const uint32_t> documents = term_.cursor.block_documents();
+    const std::span<const uint32_t> frequencies = term_.cursor.block_frequencies();
+    flat_documents_.assign(documents.begin(), documents.end());
+    flat_contributions_.resize(documents.size());
+    documents_ = documents;
+    for (size_t i = 0; i < documents.size(); ++i) flat_contributions_[i] = ContributionOf(documents[i], frequencies[i]);
+    postings_read_ += documents.size();
+    ShowFlat();
+  }
+  void ShowFlat() {
+    bounds_.pairs = 0;
+    loaded_ = 0;
+    documents_ = flat_documents_;
+    contributions_ = flat_contributions_.data();
+    flat_bound_ = flat_contributions_.empty() ? 0 : kernels_.maximum(contributions_, flat_contributions_.size());
+  }
+  int32_t ContributionOf(uint32_t document, uint32_t frequency) const {
+    return Contribution(term_.weight, frequency, term_.norm.K(term_.lengths[document]));
+  }
+  void Score(const uint32_t* documents, std::span<const uint32_t> frequencies, int32_t* out) const {
+    const std::byte* const column = term_.lengths.column();
+    if (term_.norm.b == 0 || column == nullptr) {
+      kernels_.contributions_fixed_u32(frequencies.data(), frequencies.size(), term_.weight, term_.norm.K(0), out);
+      return;
+    }
+    const bool escaped =
+        kernels_.contributions_column_u32(frequencies.data(), column, documents, frequencies.size(), scoring_, out);
+    if (!escaped) return;
+    for (size_t i = 0; i < frequencies.size(); ++i) out[i] = ContributionOf(documents[i], frequencies[i]);
+  }
+  const uint8_t* TableOf(uint32_t window, const format::Window& values, int shift);
+
+  const simd::Kernels& kernels_ = simd::BestKernels();
+  Term& term_;
+  const simd::Scoring scoring_;
+  typename C::Bounds bounds_;
+  uint32_t loaded_ = kNone;
+  std::span<const uint32_t> documents_;
+  const int32_t* contributions_ = nullptr;
+  std::array<int32_t, simd::kBlock> block_contributions_;
+  std::vector<uint32_t> flat_documents_;
+  std::vector<int32_t> flat_contributions_;
+  int32_t flat_bound_ = 0;
+  std::vector<int32_t> block_bounds_;
+  std::vector<int32_t> window_bounds_;
+  int32_t bound_ = 0;
+  bool has_windows_ = false;
+  // What the values of the window that was added last stand for, at most, / 2^shift.
+  struct Table {
+    alignas(64) std::array<uint8_t, simd::kTableBytes> bounds;
+    uint32_t values = 0;
+    uint8_t length = 0;
+    bool fits_all = false;  // windows with the same number of values and shortest length
+    bool bitmap = false;
+  };
+  std::unique_ptr<Table> table_;
+  // Candidates that ProbeWindow found in the list.
+  std::vector<uint32_t> found_at_, found_documents_, found_frequencies_;
+  std::vector<int32_t> found_contributions_;
+  uint64_t postings_read_ = 0;
+};
+
+template <class C, class L>
+void PrunedList<C, L>::BoundWindows(uint32_t windows, uint32_t document_count) {
+  // Decoded whole where that costs less than what loose bounds would let through.
+  constexpr uint32_t kFewPostingsAWindow = 4;
+  if (has_windows_) {
+    GroupBounds(&window_bounds_);
+    window_bounds_.resize(windows);
+    std::fill(window_bounds_.begin() + std::min(bounds_.headers->groups, windows), window_bounds_.end(), 0);
+    bound_ = kernels_.maximum(window_bounds_.data(), window_bounds_.size());
+    return;
+  }
+  if (has_blocks() && postings() <= uint64_t{kFewPostingsAWindow} * windows) Flatten();
+  window_bounds_.assign(windows, 0);
+  const auto raise = [this](uint32_t window, int32_t bound) {
+    window_bounds_[window] = std::max(window_bounds_[window], bound);
+  };
+  if (!has_blocks()) {
+    for (size_t i = 0; i < documents_.size(); ++i) raise(documents_[i] / simd::kWindow, contributions_[i]);
+    bound_ = flat_bound_;
+    return;
+  }
+  block_bounds_.resize(Padded(blocks()));
+  BlockBounds(0, blocks(), block_bounds_.data());
+  bound_ = kernels_.maximum(block_bounds_.data(), blocks());
+  uint32_t first = 0;
+  for (uint32_t block = 0; block < blocks(); ++block) {
+    const uint32_t last = std::min(bounds_.headers->LastDocument(block), document_count - 1);
+    for (uint32_t window = first / simd::kWindow; window <= last / simd::kWindow; ++window)
+      raise(window, block_bounds_[block]);
+    first = last + 1;
+  }
+}
+
+// A value's bound: that of its frequency with the shortest length that the window's frontier has for it or a higher
+// one.
+template <class C, class L>
+const uint8_t* PrunedList<C, L>::TableOf(uint32_t window, const format::Window& values, int shift) {
+  const uint32_t n = 1u << values.shape().width;
+  const uint32_t groups = bounds_.headers->groups, pairs = bounds_.group_pairs;
+  const auto frequency_of = [&](uint32_t pair) {
+    return bounds_.group_pair_frequencies[size_t{pair} * groups + window];
+  };
+  const auto length_of = [&](uint32_t pair) { return bounds_.group_pair_lengths[size_t{pair} * groups + window]; };
+  const bool bitmap = values.bitmap() != nullptr;
+  const uint8_t shortest = length_of(pairs - 1);
+  const bool one_length = length_of(0) == shortest && !values.has_exceptions();
+  if (table_ == nullptr) table_ = std::make_unique<Table>();
+  Table& table = *table_;
+  if (one_length && table.fits_all && table.values == n && table.length == shortest && table.bitmap == bitmap)
+    return table.bounds.data();
+  std::array<uint8_t, simd::kTableBytes + simd::kReadSlack> frequencies{}, lengths{};
+  std::array<int32_t, simd::kTableBytes> bounds;
+  uint32_t pair = pairs - 1;
+  for (uint32_t value = 0; value < n; ++value) {
+    frequencies[value] = format::FrequencyCode(value + (bitmap ? 1 : 0));
+    while (pair > 0 && frequency_of(pair) < frequencies[value]) --pair;
+    lengths[value] = length_of(pair);
+  }
+  if (values.has_exceptions()) frequencies[n - 1] = frequency_of(0);
+  kernels_.bounds(frequencies.data(), lengths.data(), n, 1, n, scoring_, bounds.data());
+  // Exceptions may be of any frequency from there on; the window's own bound is above all of them.
+  if (values.has_exceptions()) bounds[n - 1] = window_bounds_[window];
+  for (uint32_t value = 0; value < n; ++value)
+    table.bounds[value] =
+        static_cast<uint8_t>(std::min((int64_t{bounds[value]} + (int64_t{1} << shift) - 1) >> shift, int64_t{255}));
+  table.values = n;
+  table.length = shortest;
+  table.fits_all = one_length;
+  table.bitmap = bitmap;
+  return table.bounds.data();
+}
+
+template <class C, class L>
+void PrunedList<C, L>::AddWindow(uint32_t window, int shift, uint16_t* accumulators) {
+  const format::Window* const values = term_.cursor.OpenWindow(window);
+  if (values == nullptr) return;
+  const uint8_t* const table = TableOf(window, *values, shift);
+  postings_read_ += values->postings();
+  if (values->bitmap() == nullptr) {
+    kernels_.add_column(values->values(), values->shape().width, table, accumulators);
+  } else {
+    kernels_.add_bitmap(values->bitmap(), values->values(), values->shape().width, table, accumulators);
+  }
+}
+
+template <class C, class L>
+size_t PrunedList<C, L>::ProbeWindow(uint32_t window, bool required, size_t n, uint32_t* documents, int32_t* scores) {
+  const format::Window* const values = term_.cursor.OpenWindow(window);
+  if (values == nullptr) return required ? 0 : n;
+  if (found_at_.size() < Padded(n)) {
+    for (auto* array : {&found_at_, &found_documents_, &found_frequencies_}) array->resize(Padded(n));
+    found_contributions_.resize(Padded(n));
+  }
+  const uint32_t begin = window * format::kWindowDocuments;
+  size_t found = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t frequency = values->FrequencyAt(documents[i] - begin);
+    found_at_[found] = static_cast<uint32_t>(i);
+    found_documents_[found] = documents[i];
+    found_frequencies_[found] = frequency;
+    found += frequency != 0 ? 1 : 0;
+  }
+  postings_read_ += found;
+  Score(found_documents_.data(), {found_frequencies_.data(), found}, found_contributions_.data());
+  if (!required) {
+    for (size_t i = 0; i < found; ++i) scores[found_at_[i]] += found_contributions_[i];
+    return n;
+  }
+  for (size_t i = 0; i < found; ++i) {
+    documents[i] = found_documents_[i];
+    scores[i] = scores[found_at_[i]] + found_contributions_[i];
+  }
+  return found;
+}
+
+}  // namespace ashlar::query
+
+#endif  // ASHLAR_SRC_QUERY_PRUNED_LIST_H_
