@@ -7,7 +7,7 @@ build_packages=(
   libsimdjson-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libbenchmark-dev
 )
-test_packages=(clang-14 libclang-rt-14-dev llvm-14)  # with the sanitizers' library and their symbolizer
+test_packages=(clang-14 libclang-rt-14-dev llvm-14 valgrind)  # the sanitizers' library and symbolizer; callgrind
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then

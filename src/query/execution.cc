@@ -68,6 +68,10 @@ SearchResult Execution::Results() {
   result.traversal = asked == Traversal::kExhaustive ? asked : pruned_ ? Traversal::kPruned : Traversal::kDaat;
   result.total = collected_.total;
   result.total_is_exact = collected_.total_is_exact;
+  if (can_match_ && counts_only_term()) {
+    result.total = states_[0].live_frequency;
+    result.total_is_exact = true;
+  }
   result.postings_read = collected_.postings_read;
   const std::vector<uint64_t> keys = collected_.top.Take();
   if (plan_.options.offset >= keys.size()) return result;

@@ -95,11 +95,12 @@ class Execution {
   Execution(Plan plan, IndexStatistics statistics);
 
   Handle HandleOf(uint32_t put_order) const;
-  // An exact total needs every match.
   bool may_prune() const {
-    const Traversal asked = plan_.options.traversal;
-    return plan_.options.total != Total::kExact && (asked == Traversal::kAuto || asked == Traversal::kPruned);
+    return plan_.options.traversal == Traversal::kAuto || plan_.options.traversal == Traversal::kPruned;
   }
+  // An exact total needs every match, unless it is the document frequency of the only term.
+  bool needs_every_match() const { return plan_.options.total == Total::kExact && !counts_only_term(); }
+  bool counts_only_term() const { return plan_.terms.size() == 1 && plan_.terms[0].occur != Occur::kMustNot; }
 
   template <class S, class C>
   absl::StatusOr<uint64_t> CountLive(const S& source, C* cursor);
@@ -190,6 +191,7 @@ absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>*
   bool pruned = false;
   if constexpr (CanPrune<C, L>) {
     pruned = may_prune() && Pruned<S, C, L>::Suits(*terms) &&
+             (!needs_every_match() || Pruned<S, C, L>::CountsAll(*terms)) &&
              (plan_.options.traversal == Traversal::kPruned || Pruned<S, C, L>::IsWorthIt(*terms));
     if (pruned) Pruned<S, C, L>(source, terms, &collected_).Run();
   }

@@ -2,7 +2,7 @@
 // frontier (format/frontier.h), so a block, or a window of documents, is passed over when it can't beat the k-th hit so
 // far.
 //
-// One term: the best groups of blocks first, in them the best blocks.
+// Few postings: all are read and merged. One term: the best groups of blocks first, in them the best blocks.
 //
 // Several: the best postings of the strongest list give a first threshold. If then few rare lists can bring a document
 // to the page, each of them leads in turn, the strongest first: it proposes its documents that no earlier one had, and
@@ -12,7 +12,8 @@
 //
 // Where words must occur, the rarest of them proposes, window by window.
 //
-// Exact: every document that is in the page is offered with its whole score. Counts only what it offers.
+// Exact: every document that is in the page is offered with its whole score. Counts only what it offers: all matches,
+// where the postings are few.
 #ifndef ASHLAR_SRC_QUERY_PRUNED_H_
 #define ASHLAR_SRC_QUERY_PRUNED_H_
 
@@ -52,11 +53,24 @@ class Pruned {
     return std::all_of(terms.begin(), terms.end(),
                        [](const Term& term) { return term.occur == Occur::kMustNot || term.cursor.is_bounded(); });
   }
+  // Whether it finds every match all the same, and counts them.
+  static bool CountsAll(const std::vector<Term>& terms) {
+    uint64_t postings = 0;
+    for (const Term& term : terms) {
+      if (term.occur == Occur::kMust) return false;
+      postings += term.occur == Occur::kMustNot ? 0 : term.cursor.postings();
+    }
+    return postings <= kFewPostings;
+  }
   // Whether there is enough to skip.
   static bool IsWorthIt(const std::vector<Term>& terms) {
     uint64_t postings = 0;
-    for (const Term& term : terms) postings += term.occur == Occur::kMustNot ? 0 : term.cursor.postings();
-    return postings > kFewPostings;
+    bool must = false;
+    for (const Term& term : terms) {
+      postings += term.occur == Occur::kMustNot ? 0 : term.cursor.postings();
+      must |= term.occur == Occur::kMust;
+    }
+    return postings > (must ? kFewPostings : kVeryFewPostings);
   }
 
   Pruned(const S& source, std::vector<Term>* terms, Collected* out)
@@ -78,12 +92,16 @@ class Pruned {
   }
 
   void Run() {
-    out_.total_is_exact = false;
-    if (out_.top.limit() == 0) return;
-    if (lists_.size() == 1 && must_not_.empty() && lists_[0].has_blocks()) {
-      BestBlocksFirst();
+    if (must_.empty() && PostingsOfAll() <= kFewPostings) {
+      MergeAll();
     } else {
-      Several();
+      out_.total_is_exact = false;
+      if (out_.top.limit() == 0) return;
+      if (lists_.size() == 1 && must_not_.empty() && lists_[0].has_blocks()) {
+        BestBlocksFirst();
+      } else {
+        Several();
+      }
     }
     for (const List& list : lists_) out_.postings_read += list.postings_read();
   }
@@ -91,6 +109,7 @@ class Pruned {
  private:
   static constexpr uint32_t kBlocksPerGroup = static_cast<uint32_t>(format::kBlocksPerGroup);
   static constexpr uint64_t kFewPostings = 2048;
+  static constexpr uint64_t kVeryFewPostings = 64;
   static constexpr size_t kPrimingPostings = 512;
   static constexpr uint64_t kPrimedMax = 1000;  // hits; for more, priming is most of the work
   static constexpr size_t kLeadsMax = 3;
@@ -119,6 +138,16 @@ class Pruned {
     out_.total += top == &out_.top ? 1 : 0;
     top->Offer(score, base_ + document);
   }
+
+  uint64_t PostingsOfAll() const {
+    uint64_t postings = 0;
+    for (const List& list : lists_) postings += list.postings();
+    return postings;
+  }
+
+  // --- few postings ---
+  void MergeAll();
+  static void MergeTwo(const uint64_t* a, size_t a_size, const uint64_t* b, size_t b_size, uint64_t* out);
 
   // --- one term ---
   void BestBlocksFirst();
@@ -176,6 +205,55 @@ class Pruned {
   std::vector<uint32_t> documents_;  // candidates of this window
   std::vector<int32_t> scores_;
 };
+
+// ---- Few postings.
+
+// All are decoded, merged by document, two lists at a time, and added.
+template <class S, class C, class L>
+void Pruned<S, C, L>::MergeAll() {
+  std::vector<uint64_t> postings, merged;  // document << 32 | contribution
+  std::vector<size_t> ends;                // of the lists in `postings`
+  postings.reserve(PostingsOfAll());
+  for (List& list : lists_) {
+    list.Flatten();
+    for (size_t i = 0; i < list.documents().size(); ++i)
+      postings.push_back(uint64_t{list.documents()[i]} << 32 | static_cast<uint32_t>(list.contributions()[i]));
+    ends.push_back(postings.size());
+  }
+  merged.resize(postings.size());
+  while (ends.size() > 1) {
+    std::vector<size_t> merged_ends;
+    size_t begin = 0;
+    for (size_t i = 0; i < ends.size(); i += 2) {
+      const size_t middle = ends[i], end = i + 1 < ends.size() ? ends[i + 1] : middle;
+      MergeTwo(&postings[begin], middle - begin, postings.data() + middle, end - middle, &merged[begin]);
+      merged_ends.push_back(end);
+      begin = end;
+    }
+    postings.swap(merged);
+    ends.swap(merged_ends);
+  }
+  for (size_t i = 0; i < postings.size();) {
+    const auto document = static_cast<uint32_t>(postings[i] >> 32);
+    int32_t score = 0;
+    for (; i < postings.size() && postings[i] >> 32 == document; ++i)
+      score += static_cast<int32_t>(postings[i] & 0xFFFFFFFFu);
+    Offer(document, score);
+  }
+}
+
+template <class S, class C, class L>
+void Pruned<S, C, L>::MergeTwo(const uint64_t* a, size_t a_size, const uint64_t* b, size_t b_size, uint64_t* out) {
+  size_t i = 0, j = 0;
+  while (i < a_size && j < b_size) {  // no branch on the values: they have no pattern
+    const bool first = a[i] <= b[j];
+    *out++ = first ? a[i] : b[j];
+    i += first ? 1 : 0;
+    j += first ? 0 : 1;
+  }
+  out = std::copy(a + i, a + a_size, out);
+  std::copy(b + j, b + b_size, out);
+}
 
 // ---- One term.
 

@@ -34,7 +34,9 @@ std::unique_ptr<std::atomic<uint64_t>[]> MakeBits(uint64_t bits) {
 }  // namespace
 
 Section::Section(const SegmentFile* file, const format::SectionEntry& entry, const std::byte* data, bool all_verified)
-    : VerifiedBytes(data, entry.length, all_verified), file_(file), entry_(entry) {}
+    : VerifiedBytes(data, entry.length, all_verified), file_(file), entry_(entry) {
+  SetVerifiedPages(file->verified_pages(), entry.offset);
+}
 
 absl::Status Section::Damage(uint64_t offset, std::string_view message) const {
   return DataLoss(file_->path(), label(), entry_.offset + offset, message);

@@ -79,6 +79,8 @@ class SegmentFile {
     if (region_ == nullptr || (!region_->lost() && EndsInFooter())) [[likely]] return absl::OkStatus();
     return Lost();
   }
+  // A bit for each page that VerifyRange found right.
+  const std::atomic<uint64_t>* verified_pages() const { return verified_.get(); }
   const absl::Status& load_damage() const { return load_damage_; }
   // Every page, whether it was verified before or not, and the zeros between sections.
   void CheckPages(std::vector<absl::Status>* findings) const;
