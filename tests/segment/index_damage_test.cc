@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "src/query/phrase_cursor.h"
 #include "tests/segment/index_support.h"
 
 namespace ashlar::segment {
@@ -80,6 +81,24 @@ void SeekCursor(PostingCursor cursor, Findings* findings) {
   Note(cursor.status(), findings);
 }
 
+void WalkPhrase(const IndexReader& reader, const std::string& first, const std::string& second, Findings* findings) {
+  using Phrase = query::PhraseCursor<PostingCursor>;
+  std::vector<Phrase::Word> words;
+  words.emplace_back(reader.OpenTerm(first), std::vector<uint32_t>{0, 2});
+  words.emplace_back(reader.OpenTerm(second), std::vector<uint32_t>{1});
+  Phrase phrase(std::move(words));
+  query::Settle(&phrase);
+  for (int64_t before = -1; phrase.document() != format::kNoDocument; phrase.Next()) {
+    ASSERT_GT(int64_t{phrase.document()}, before);
+    ASSERT_LT(phrase.document(), kDocuments);
+    ASSERT_GE(phrase.frequency(), 1u);
+    before = phrase.document();
+    Mix(phrase.document(), findings);
+    Mix(phrase.frequency(), findings);
+  }
+  Note(phrase.status(), findings);
+}
+
 Findings LookAtEverything(const IndexBytes& bytes, const Model& model) {
   Findings findings;
   const PlainBytes terms(bytes.terms, "terms"), headers(bytes.headers, "block headers");
@@ -96,6 +115,7 @@ Findings LookAtEverything(const IndexBytes& bytes, const Model& model) {
     const uint32_t largest = std::min((*reader)->shape().largest, (*reader)->shape().members - 1);
     WalkCursor((*reader)->OpenTerm(term, largest), &findings);
     SeekCursor((*reader)->OpenTerm(term), &findings);
+    WalkPhrase(**reader, term, model.terms.begin()->first, &findings);
   }
   TermIterator iterator = (*reader)->Terms();
   std::string before;
