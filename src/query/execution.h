@@ -44,6 +44,7 @@
 #include "src/query/phrase_cursor.h"
 #include "src/query/prepare.h"
 #include "src/query/pruned.h"
+#include "src/query/pruned_phrase.h"
 #include "src/query/scorer.h"
 #include "src/query/traversal.h"
 
@@ -132,7 +133,13 @@ class Execution {
     return C(source.OpenTerm(member, term.term));
   }
   template <class C, class S>
-  static C Open(const S& source, format::IndexId member, const PlannedPhrase& phrase);
+  static C Open(const S& source, format::IndexId member, const PlannedPhrase& phrase) {
+    return C(PhraseCursor<typename S::Cursor>(OpenWords(source, member, phrase)));
+  }
+  template <class S>
+  static std::vector<typename PhraseMatcher<typename S::Cursor>::Word> OpenWords(const S& source,
+                                                                                 format::IndexId member,
+                                                                                 const PlannedPhrase& phrase);
   template <class C, class S, class Part>
   MergedCursor<C> OpenMerged(const S& source, const Part& part) const;
 
@@ -141,6 +148,9 @@ class Execution {
   absl::Status RunMerged(const SourceRun<S>& run);
   template <class C, class S>
   absl::Status RunSingle(SourceRun<S>* run);
+  // The query is one phrase in one index, and its total need not be exact.
+  template <class S>
+  absl::Status RunPhrase(SourceRun<S>* run);
   template <class C, class S>
   absl::Status RunWith(SourceRun<S>* run) {
     return plan_.has_merged_index ? RunMerged<C>(*run) : RunSingle<C>(run);
@@ -211,10 +221,11 @@ absl::Status Execution::CountPhraseWords(const S& source) {
   return absl::OkStatus();
 }
 
-template <class C, class S>
-C Execution::Open(const S& source, format::IndexId member, const PlannedPhrase& phrase) {
-  using Cursor = typename S::Cursor;
-  std::vector<typename PhraseCursor<Cursor>::Word> words;
+template <class S>
+std::vector<typename PhraseMatcher<typename S::Cursor>::Word> Execution::OpenWords(const S& source,
+                                                                                   format::IndexId member,
+                                                                                   const PlannedPhrase& phrase) {
+  std::vector<typename PhraseMatcher<typename S::Cursor>::Word> words;
   for (size_t i = 0; i < phrase.words.size(); ++i) {
     const std::string& term = phrase.words[i].term;
     std::vector<uint32_t> places;
@@ -226,7 +237,7 @@ C Execution::Open(const S& source, format::IndexId member, const PlannedPhrase& 
     }
     if (is_first) words.emplace_back(source.OpenPositions(member, term), std::move(places));
   }
-  return C(PhraseCursor<Cursor>(std::move(words)));
+  return words;
 }
 
 template <class C, class S, class Part>
@@ -353,9 +364,33 @@ absl::Status Execution::RunMerged(const SourceRun<S>& run) {
   return Traverse(source, &opened);
 }
 
+template <class S>
+absl::Status Execution::RunPhrase(SourceRun<S>* run) {
+  using C = typename S::Cursor;
+  using L = typename S::Lengths;
+  if constexpr (CanPrunePhrases<C, L>) {
+    const PlannedPhrase& phrase = plan_.phrases[0];
+    const Norm& norm = norms_[phrase.index];
+    const format::IndexId member = plan_.indexes[phrase.index].members[0];
+    auto words = OpenWords(*run->source, member, phrase);
+    for (const auto& word : words) ASHLAR_RETURN_IF_ERROR(word.cursor.status());
+    if (plan_.options.traversal == Traversal::kPruned || PrunedPhrase<S, C, L>::IsWorthIt(words)) {
+      L lengths;
+      if (norm.b != 0) {
+        ASHLAR_ASSIGN_OR_RETURN(lengths, run->source->OpenLengths(member));
+      }
+      pruned_ = true;
+      return PrunedPhrase<S, C, L>(*run->source, std::move(words), phrase_states_[0].weight, norm, lengths, &collected_)
+          .Run();
+    }
+  }
+  return RunSingle<PartCursor<C>>(run);
+}
+
 template <Source S>
 absl::Status Execution::Run(SourceRun<S>* run) {
   if (!can_match_ || run->source->document_count() == 0) return absl::OkStatus();
+  if (may_prune() && plan_.terms.empty() && plan_.phrases.size() == 1 && !plan_.has_merged_index) return RunPhrase(run);
   // A cursor that may be a phrase costs more: only for those who ask for one.
   using C = typename S::Cursor;
   return plan_.phrases.empty() ? RunWith<C>(run) : RunWith<PartCursor<C>>(run);

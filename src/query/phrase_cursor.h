@@ -1,4 +1,4 @@
-// The cursor of a phrase in one index: the documents in which its words stand in their places.
+// PhraseCursor: the documents of one index in which the words of a phrase stand in their places.
 //
 // It looks at documents first and at positions only in those that all words share. Words of one posting come from
 // several fields where the index is a group's; a phrase lies in one of them.
@@ -27,8 +27,8 @@ class PhraseCounter {
     std::span<const uint32_t> positions;
     uint32_t place = 0;
   };
-  // Ends with the words in another order. O(positions).
-  uint32_t Count(std::span<Word> words) {
+  // Ends with the words in another order. 0 if they are fewer than `least`. O(positions).
+  uint32_t Count(std::span<Word> words, uint32_t least = 1) {
     // The rarest word says where the phrase may begin, the others take away.
     std::sort(words.begin(), words.end(),
               [](const Word& a, const Word& b) { return a.positions.size() < b.positions.size(); });
@@ -36,19 +36,27 @@ class PhraseCounter {
     for (const uint32_t position : words[0].positions) {
       if (position >= words[0].place) starts_.push_back(position - words[0].place);
     }
-    for (const Word& word : words.subspan(1)) Keep(word);
-    return static_cast<uint32_t>(starts_.size());
+    for (const Word& word : words.subspan(1)) {
+      if (starts_.size() < least) return 0;
+      Keep(word, least);
+    }
+    return starts_.size() < least ? 0 : static_cast<uint32_t>(starts_.size());
   }
 
  private:
-  void Keep(const Word& word) {
+  void Keep(const Word& word, uint32_t least) {
     size_t kept = 0;
+    size_t may_miss = starts_.size() - least;
     auto at = word.positions.begin();
     for (const uint32_t start : starts_) {
       const uint64_t wanted = uint64_t{start} + word.place;
       while (at != word.positions.end() && *at < wanted) ++at;
       if (at == word.positions.end()) break;
-      if (*at == wanted) starts_[kept++] = start;
+      if (*at == wanted) {
+        starts_[kept++] = start;
+      } else if (may_miss-- == 0) {
+        break;
+      }
     }
     starts_.resize(kept);
   }
@@ -56,9 +64,9 @@ class PhraseCounter {
   std::vector<uint32_t> starts_;
 };
 
-// Models LazyCursor. Frequency: how often the phrase begins in the document.
+// The cursors of a phrase's words, and how often the phrase begins where they stand.
 template <PositionCursor C>
-class PhraseCursor {
+class PhraseMatcher {
  public:
   // A distinct word and its places in the phrase.
   struct Word {
@@ -71,11 +79,64 @@ class PhraseCursor {
   };
 
   // One word or more.
-  explicit PhraseCursor(std::vector<Word> words) : words_(std::move(words)) {
+  explicit PhraseMatcher(std::vector<Word> words) : words_(std::move(words)) {
     std::stable_sort(words_.begin(), words_.end(),
                      [](const Word& a, const Word& b) { return a.cursor.postings() < b.cursor.postings(); });
-    document_ = lead().document();
   }
+
+  std::vector<Word>& words() { return words_; }  // rarest first
+  const std::vector<Word>& words() const { return words_; }
+  absl::Status status() const {
+    for (const Word& word : words_) {
+      if (absl::Status status = word.cursor.status(); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // Of the document that all cursors stand on; 0 after damage, which ends a cursor. What is fewer than `least` may be
+  // 0.
+  uint32_t CountHere(uint32_t least = 1) {
+    size_t fields = SIZE_MAX;
+    for (Word& word : words_) {
+      word.positions.clear();
+      (void)word.cursor.AppendPositions(&word.positions, &word.counts);  // status() says it for good
+      fields = std::min(fields, word.counts.size());
+    }
+    begins_.assign(words_.size(), 0);
+    uint32_t count = 0;
+    for (size_t field = 0; field < fields; ++field) count += CountIn(field, fields == 1 ? least : 1);
+    return count;
+  }
+
+ private:
+  uint32_t CountIn(size_t field, uint32_t least) {
+    placed_.clear();
+    bool has_all = true;
+    for (size_t i = 0; i < words_.size(); ++i) {
+      const Word& word = words_[i];
+      const auto positions = std::span(word.positions).subspan(begins_[i]);
+      const size_t n = std::min<size_t>(word.counts[field], positions.size());
+      begins_[i] += n;
+      has_all = has_all && n > 0;
+      for (const uint32_t place : word.places) placed_.push_back({positions.first(n), place});
+    }
+    return has_all ? counter_.Count(placed_, least) : 0;
+  }
+
+  std::vector<Word> words_;
+  PhraseCounter counter_;
+  std::vector<size_t> begins_;  // of the next field in each word's positions
+  std::vector<PhraseCounter::Word> placed_;
+};
+
+// Models LazyCursor. Frequency: how often the phrase begins in the document.
+template <PositionCursor C>
+class PhraseCursor {
+ public:
+  using Word = typename PhraseMatcher<C>::Word;
+
+  // One word or more.
+  explicit PhraseCursor(std::vector<Word> words) : matcher_(std::move(words)), document_(lead().document()) {}
 
   uint32_t document() const { return document_; }
   uint32_t frequency() const { return frequency_; }
@@ -93,33 +154,28 @@ class PhraseCursor {
     if (document_ > document) return false;
     if (document_ == document && frequency_ > 0) return true;
     frequency_ = 0;
-    for (Word& word : words_) {
+    for (Word& word : matcher_.words()) {
       word.cursor.Seek(document);
       if (word.cursor.document() == document) continue;
       document_ = word.cursor.document();
       return false;
     }
-    frequency_ = CountHere();
+    frequency_ = matcher_.CountHere();
     document_ = frequency_ > 0 ? document : document + 1;
     return frequency_ > 0;
   }
   // Of the rarest word: at least as many as the phrase has.
-  uint32_t postings() const { return words_[0].cursor.postings(); }
-  absl::Status status() const {
-    for (const Word& word : words_) {
-      if (absl::Status status = word.cursor.status(); !status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
+  uint32_t postings() const { return matcher_.words()[0].cursor.postings(); }
+  absl::Status status() const { return matcher_.status(); }
 
  private:
-  C& lead() { return words_[0].cursor; }
+  C& lead() { return matcher_.words()[0].cursor; }
 
   // To the first document at or after the lead's that has the phrase.
   void FindFrom() {
     frequency_ = 0;
     for (document_ = NextShared(); document_ != format::kNoDocument; document_ = NextShared()) {
-      frequency_ = CountHere();
+      frequency_ = matcher_.CountHere();
       if (frequency_ > 0) return;
       lead().Next();
     }
@@ -128,8 +184,9 @@ class PhraseCursor {
   // To the first document at or after the lead's that all words share.
   uint32_t NextShared() {
     uint32_t document = lead().document();
-    for (size_t i = 1; i < words_.size() && document != format::kNoDocument;) {
-      C& cursor = words_[i].cursor;
+    std::vector<Word>& words = matcher_.words();
+    for (size_t i = 1; i < words.size() && document != format::kNoDocument;) {
+      C& cursor = words[i].cursor;
       cursor.Seek(document);
       if (cursor.document() == document) {
         ++i;
@@ -143,40 +200,9 @@ class PhraseCursor {
     return document;
   }
 
-  // Of the document that all cursors stand on; 0 after damage, which ends a cursor.
-  uint32_t CountHere() {
-    size_t fields = SIZE_MAX;
-    for (Word& word : words_) {
-      word.positions.clear();
-      (void)word.cursor.AppendPositions(&word.positions, &word.counts);  // status() says it for good
-      fields = std::min(fields, word.counts.size());
-    }
-    begins_.assign(words_.size(), 0);
-    uint32_t count = 0;
-    for (size_t field = 0; field < fields; ++field) count += CountIn(field);
-    return count;
-  }
-
-  uint32_t CountIn(size_t field) {
-    placed_.clear();
-    bool has_all = true;
-    for (size_t i = 0; i < words_.size(); ++i) {
-      const Word& word = words_[i];
-      const auto positions = std::span(word.positions).subspan(begins_[i]);
-      const size_t n = std::min<size_t>(word.counts[field], positions.size());
-      begins_[i] += n;
-      has_all = has_all && n > 0;
-      for (const uint32_t place : word.places) placed_.push_back({positions.first(n), place});
-    }
-    return has_all ? counter_.Count(placed_) : 0;
-  }
-
-  std::vector<Word> words_;  // rarest first
-  uint32_t document_ = 0;    // with frequency 0: nothing is known of it, and nothing is before it
+  PhraseMatcher<C> matcher_;
+  uint32_t document_;  // with frequency 0: nothing is known of it, and nothing is before it
   uint32_t frequency_ = 0;
-  PhraseCounter counter_;
-  std::vector<size_t> begins_;  // of the next field in each word's positions
-  std::vector<PhraseCounter::Word> placed_;
 };
 
 // The cursor of a part of a query that has phrases: a term's or a phrase's. Models LazyCursor.

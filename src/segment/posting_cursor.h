@@ -95,6 +95,8 @@ class PostingCursor {
   // Decodes a block, in any direction, and stands on its first posting; at the end if it has none of the cursor's member. False
   // after damage. Next and Seek go on from there.
   bool MoveToBlock(uint32_t block);
+  // To a posting of the block (of a short list), counted from its first one. Not beyond them.
+  void MoveInBlock(uint32_t at);
   // The postings of the current block (of a short list: of all) from the current one on, decoded; empty at the end.
   std::span<const uint32_t> block_documents() const { return {documents_ + at_, count_ - at_}; }
   std::span<const uint32_t> block_frequencies() const { return {frequencies_ + at_, count_ - at_}; }
