@@ -91,6 +91,7 @@ const std::vector<QueryShape>& ZipfShapes() {
        "w29000x",
        100},
       {"and_two", "+w10x +w50x", 10},
+      {"phrase", "\"w1x w2x\"", 10},
   };
   return *shapes;
 }

@@ -132,7 +132,7 @@ absl::Status RunPhases(const LaneOptions& options, Report* report) {
     report->NotMeasured("overlay: more than 1,000,000 documents");
   }
   for (const char* what :
-       {"phrase, prefix: not in the query language yet", "mapped_cold: the page cache is not dropped",
+       {"prefix: not in the query language yet", "mapped_cold: the page cache is not dropped",
         "ASHLAR_SIMD levels: there are no kernels yet", "decoded, blocks_skipped, allocated_bytes"}) {
     report->NotMeasured(what);
   }

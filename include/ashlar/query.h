@@ -20,11 +20,25 @@ enum class Occur : uint8_t { kShould, kMust, kMustNot };
 
 // One piece of a query. Its text is analysed like the field's own text; if that gives several words, kMust asks for
 // all of them, kShould for any, and kMustNot excludes documents that have any of them.
+//
+// As a phrase it asks for its words side by side: in one value of one field, in order, and as far apart as in the
+// clause. A word that the analyzer removes leaves its place free on both sides: where it removes "to" and "a", the
+// phrase "plans to eat" is found in "plans a eat", and not in "plans eat" or "plans to a eat". A phrase of one word is
+// that word; one of none is like a clause whose words were all removed. A keyword is one word, whatever is in it.
+// InvalidArgument: a phrase of several words on fields of which one keeps no positions (Field::positions), on Prepare if
+// the clause names the field, else on Search; more than 99 removed words in a row inside a phrase.
+//
+// The score of a phrase is BM25 like a word's, in integers as src/query/scorer.h says, with
+//   f      = the places of the document where the phrase begins: "a a" begins twice in "a a a"
+//   weight = (idf 1 + idf 2 + ...) (k1 + 1) boost, the words' idf added up in the order of the phrase in binary64
+// where the idf of a word is what it is for the word alone: by all live documents that have it in the searched fields.
+// A word that comes twice counts twice. A phrase with a word that no live document has matches nothing.
 struct Clause {
   Occur occur = Occur::kShould;
   std::string field;  // empty: the default group
   std::string text;
-  double boost = 1.0;  // in (0, 1e6]
+  double boost = 1.0;   // in (0, 1e6]
+  bool phrase = false;  // several words as a phrase
 };
 
 // Any of the kShould clauses (at least one if there is no kMust), all of the kMust, none of the kMustNot.
@@ -33,9 +47,12 @@ struct Query {
 };
 
 // `any of these words`, `+must`, `-not`, `field:word`, `+field:word`, `word^2.5` (boost), `\:` for a literal sign.
+// `"a phrase"`, `+"a phrase"`, `-"a phrase"`, `field:"a phrase"`, `"a phrase"^2.5`; in a phrase `\"` is a quotation
+// mark and all other signs are literal. A quotation mark that is not where a word begins is a part of the word: `5"`.
 // InvalidArgument names the column of what it can't read. Whether fields exist is checked when the query is prepared.
 absl::StatusOr<Query> ParseQuery(std::string_view text);
-// Every word is a kShould clause of the default group; no character has a meaning of its own.
+// Every word is a kShould clause of the default group; no character has a meaning of its own, so prose never becomes
+// phrases.
 Query PlainWords(std::string_view text);
 
 enum class Total : uint8_t {

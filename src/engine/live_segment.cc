@@ -96,6 +96,11 @@ segment::PostingCursor LiveSegment::OpenTerm(format::IndexId index, std::string_
   return segment_->OpenTerm(index, term);
 }
 
+segment::PostingCursor LiveSegment::OpenPositions(format::IndexId index, std::string_view term) const {
+  if (absl::Status seal = Seal(); !seal.ok()) return segment::PostingCursor(std::move(seal));
+  return segment_->OpenPositions(index, term);
+}
+
 absl::StatusOr<segment::LengthReader> LiveSegment::ReadLengths(format::IndexId index) const {
   ASHLAR_RETURN_IF_ERROR(Seal());
   return Noted(segment_->Lengths(index));

@@ -100,6 +100,7 @@ class LiveSegment {
   absl::Status VisitKeys(std::string_view from,
                          const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const;
   segment::PostingCursor OpenTerm(format::IndexId index, std::string_view term) const;
+  segment::PostingCursor OpenPositions(format::IndexId index, std::string_view term) const;
   absl::StatusOr<segment::LengthReader> Lengths(format::IndexId index) const;
   // Whether this segment's share of the index's live lengths is in the sums exactly.
   absl::Status LengthsKnown(format::IndexId index) const;

@@ -32,6 +32,7 @@ class SegmentSource {
     return death != 0 && death <= at_;
   }
   Cursor OpenTerm(format::IndexId index, std::string_view term) const { return live_->OpenTerm(index, term); }
+  Cursor OpenPositions(format::IndexId index, std::string_view term) const { return live_->OpenPositions(index, term); }
   absl::StatusOr<uint32_t> DeadPostings(format::IndexId index, std::string_view term) const {
     return live_->DeadPostings(index, term, at_);
   }
@@ -62,6 +63,7 @@ class OverlaySource {
   Cursor OpenTerm(format::IndexId index, std::string_view term) const {
     return overlay_->OpenTerm(index, term, documents_);
   }
+  Cursor OpenPositions(format::IndexId index, std::string_view term) const { return OpenTerm(index, term); }
   absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return overlay_->OpenLengths(index); }
 
  private:

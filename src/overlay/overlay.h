@@ -52,6 +52,11 @@ class Cursor {
   // Appends the positions of the current posting, ascending. Empty where the field keeps none, and on the group's own
   // list.
   void AppendPositions(std::vector<uint32_t>* out) const;
+  // The same of the group's own list, too: its fields' positions one after another; `counts` becomes how many each has.
+  void AppendPositions(std::vector<uint32_t>* out, std::vector<uint32_t>* counts) const {
+    counts->clear();
+    AppendRow(counts, out);
+  }
   // Flush: the current posting in the form of segment::PostingRow. Appends one frequency per member of the index (the
   // group's fields in ascending field number, or the one field) and the members' positions one after another.
   void AppendRow(std::vector<uint32_t>* frequencies, std::vector<uint32_t>* positions) const;

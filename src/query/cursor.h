@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +28,28 @@ concept PostingCursor = std::movable<C> && requires(C c, const C& k, uint32_t ta
   { k.postings() } -> std::same_as<uint32_t>;   // documents in the list, dead ones included
   { k.status() } -> std::same_as<absl::Status>; // sticky; read before hits are returned
 };
+
+// A cursor that knows where in its document the words stand.
+template <class C>
+concept PositionCursor = PostingCursor<C> && requires(C c, std::vector<uint32_t>* positions, std::vector<uint32_t>* counts) {
+  // Appends the current posting's positions, those of one field of its index after another in a fixed order, ascending in each;
+  // *counts becomes how many belong to each field. Damage ends the cursor.
+  { c.AppendPositions(positions, counts) };
+};
+
+// A cursor that finds out about a document only when it must. A new one need not stand on a posting: document() is then one
+// before which it has none. Whoever walks it with Next calls Settle first; whoever asks for documents calls SeekTo alone.
+template <class C>
+concept LazyCursor = PostingCursor<C> && requires(C c, uint32_t document) {
+  // Whether it has the document; if not, document() is beyond it, and nothing after it was looked at.
+  { c.SeekTo(document) } -> std::same_as<bool>;
+};
+
+// Makes a new cursor stand on its first posting.
+template <PostingCursor C>
+void Settle(C* cursor) {
+  if constexpr (LazyCursor<C>) cursor->Seek(0);
+}
 
 // A cursor whose list has bounds, for traversals that skip: the most that the postings of a block contribute follows from
 // pairs of (frequency, length) codes (format/frontier.h).
@@ -51,8 +74,9 @@ concept Source = requires(const S& s, format::IndexId index, std::string_view te
   { s.has_deaths() } -> std::same_as<bool>;                 // false: IsDead is false for all
   { s.IsDead(ordinal) } -> std::same_as<bool>;              // as of the snapshot
   { s.OpenTerm(index, term) } -> std::same_as<typename S::Cursor>;
+  { s.OpenPositions(index, term) } -> std::same_as<typename S::Cursor>;  // with positions; postings() may be too many
   { s.OpenLengths(index) };                                 // absl::StatusOr<S::Lengths>
-} && PostingCursor<typename S::Cursor> && std::default_initializable<typename S::Lengths>;
+} && PositionCursor<typename S::Cursor> && std::default_initializable<typename S::Lengths>;
 
 // clang-format on
 

@@ -17,14 +17,34 @@ Execution::Execution(Plan plan, IndexStatistics statistics)
     : plan_(std::move(plan)),
       statistics_(std::move(statistics)),
       states_(plan_.terms.size()),
+      phrase_states_(plan_.phrases.size()),
       norms_(plan_.indexes.size()),
       can_match_(!plan_.matches_nothing && statistics_.live_documents > 0),
-      collected_(LimitOf(plan_.options, statistics_.live_documents)) {}
+      collected_(LimitOf(plan_.options, statistics_.live_documents)) {
+  for (const PlannedPhrase& phrase : plan_.phrases) {
+    if (phrase.occur == Occur::kMustNot) continue;
+    for (const PlacedWord& word : phrase.words) phrase_words_[{phrase.index, word.term}] = 0;
+  }
+}
 
 absl::StatusOr<Execution> Execution::Create(const PreparedTerms& prepared, const Schema& schema,
                                             const SearchOptions& options, IndexStatistics statistics) {
   ASHLAR_ASSIGN_OR_RETURN(Plan plan, MakePlan(prepared, schema, options));
   return Execution(std::move(plan), std::move(statistics));
+}
+
+double Execution::IdfOf(uint64_t live_frequency) const {
+  return Idf(statistics_.live_documents, std::min(live_frequency, statistics_.live_documents));
+}
+
+std::optional<double> Execution::WeightOf(const PlannedPhrase& phrase) const {
+  double idf = 0;
+  for (const PlacedWord& word : phrase.words) {
+    const uint64_t live_frequency = phrase_words_.at({phrase.index, word.term});
+    if (live_frequency == 0) return std::nullopt;
+    idf += IdfOf(live_frequency);
+  }
+  return Weight(idf, plan_.options.k1, phrase.boost);
 }
 
 void Execution::FinishWeights() {
@@ -43,14 +63,25 @@ void Execution::FinishWeights() {
     const PlannedTerm& term = plan_.terms[i];
     if (term.occur == Occur::kMust && !states_[i].scores()) can_match_ = false;
     if (term.occur == Occur::kMustNot || !states_[i].scores()) continue;
-    const double idf = Idf(statistics_.live_documents, std::min(states_[i].live_frequency, statistics_.live_documents));
-    weights[i] = Weight(idf, options.k1, term.boost);
+    weights[i] = Weight(IdfOf(states_[i].live_frequency), options.k1, term.boost);
     scoring.push_back(weights[i]);
+  }
+  std::vector<double> phrase_weights(plan_.phrases.size());
+  for (size_t i = 0; i < plan_.phrases.size(); ++i) {
+    const PlannedPhrase& phrase = plan_.phrases[i];
+    if (phrase.occur == Occur::kMustNot) continue;
+    const std::optional<double> weight = WeightOf(phrase);
+    if (phrase.occur == Occur::kMust && !weight.has_value()) can_match_ = false;
+    if (!weight.has_value()) continue;
+    phrase_states_[i].scores = true;
+    phrase_weights[i] = *weight;
+    scoring.push_back(*weight);
   }
   if (scoring.empty()) can_match_ = false;
   if (!can_match_) return;
   scale_ = ScaleOf(std::move(scoring));
   for (size_t i = 0; i < plan_.terms.size(); ++i) states_[i].weight = ScaledWeight(weights[i], scale_);
+  for (size_t i = 0; i < plan_.phrases.size(); ++i) phrase_states_[i].weight = ScaledWeight(phrase_weights[i], scale_);
 }
 
 Handle Execution::HandleOf(uint32_t put_order) const {

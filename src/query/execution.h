@@ -24,6 +24,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -36,8 +41,10 @@
 #include "src/base/status.h"
 #include "src/query/cursor.h"
 #include "src/query/merged_cursor.h"
+#include "src/query/phrase_cursor.h"
 #include "src/query/prepare.h"
 #include "src/query/pruned.h"
+#include "src/query/pruned_phrase.h"
 #include "src/query/scorer.h"
 #include "src/query/traversal.h"
 
@@ -86,6 +93,10 @@ class Execution {
     float weight = 0;
     bool scores() const { return live_frequency > 0; }
   };
+  struct PhraseState {
+    bool scores = false;  // false for kMustNot
+    float weight = 0;
+  };
   // Where a source's documents lie in put order.
   struct Range {
     uint32_t base;
@@ -100,27 +111,63 @@ class Execution {
   }
   // An exact total needs every match, unless it is the document frequency of the only term.
   bool needs_every_match() const { return plan_.options.total == Total::kExact && !counts_only_term(); }
-  bool counts_only_term() const { return plan_.terms.size() == 1 && plan_.terms[0].occur != Occur::kMustNot; }
+  bool counts_only_term() const {
+    return plan_.phrases.empty() && plan_.terms.size() == 1 && plan_.terms[0].occur != Occur::kMustNot;
+  }
+
+  double IdfOf(uint64_t live_frequency) const;
+  // None if a word of it is in no live document.
+  std::optional<double> WeightOf(const PlannedPhrase& phrase) const;
 
   template <class S, class C>
   absl::StatusOr<uint64_t> CountLive(const S& source, C* cursor);
+  // The live documents that have a term. `cursor` stands on its first posting; if that must be moved, it is.
   template <class S>
-  MergedCursor<typename S::Cursor> OpenMerged(const S& source, const PlannedTerm& term) const;
+  absl::StatusOr<uint64_t> CountSingle(const S& source, format::IndexId index, std::string_view term,
+                                       typename S::Cursor* cursor);
   template <class S>
-  typename S::Cursor OpenSingle(const S& source, const PlannedTerm& term) const {
-    return source.OpenTerm(plan_.indexes[term.index].members[0], term.term);
+  absl::StatusOr<uint64_t> CountMerged(const S& source, const PlannedIndex& index, std::string_view term);
+  template <class S>
+  absl::Status CountPhraseWords(const S& source);
+
+  // The cursor of a term (or of a phrase, of what C can hold) in one member of its index.
+  template <class C, class S>
+  static C Open(const S& source, format::IndexId member, const PlannedTerm& term) {
+    return C(source.OpenTerm(member, term.term));
+  }
+  template <class C, class S>
+  static C Open(const S& source, format::IndexId member, const PlannedPhrase& phrase) {
+    return C(PhraseCursor<typename S::Cursor>(OpenWords(source, member, phrase)));
   }
   template <class S>
+  static std::vector<typename PhraseMatcher<typename S::Cursor>::Word> OpenWords(const S& source,
+                                                                                 format::IndexId member,
+                                                                                 const PlannedPhrase& phrase);
+  template <class C, class S, class Part>
+  MergedCursor<C> OpenMerged(const S& source, const Part& part) const;
+
+  // Opens what scores or excludes. C: the source's own cursor or, where the plan has phrases, PartCursor of it.
+  template <class C, class S>
   absl::Status RunMerged(const SourceRun<S>& run);
-  template <class S>
+  template <class C, class S>
   absl::Status RunSingle(SourceRun<S>* run);
+  // The query is one phrase in one index, and its total need not be exact.
+  template <class S>
+  absl::Status RunPhrase(SourceRun<S>* run);
+  template <class C, class S>
+  absl::Status RunWith(SourceRun<S>* run) {
+    return plan_.has_merged_index ? RunMerged<C>(*run) : RunSingle<C>(run);
+  }
   template <class S, class C, class L>
   absl::Status Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms);
 
   Plan plan_;
   IndexStatistics statistics_;
-  std::vector<TermState> states_;  // by term of the plan
-  std::vector<Norm> norms_;        // by index of the plan
+  std::vector<TermState> states_;           // by term of the plan
+  std::vector<PhraseState> phrase_states_;  // by phrase of the plan
+  std::map<std::pair<uint32_t, std::string>, uint64_t>
+      phrase_words_;         // live documents by (index, word) of scoring phrases
+  std::vector<Norm> norms_;  // by index of the plan
   int scale_ = 0;
   bool can_match_ = true;
   bool pruned_ = false;
@@ -141,12 +188,67 @@ absl::StatusOr<uint64_t> Execution::CountLive(const S& source, C* cursor) {
 }
 
 template <class S>
-MergedCursor<typename S::Cursor> Execution::OpenMerged(const S& source, const PlannedTerm& term) const {
-  std::vector<typename S::Cursor> members;
-  for (const format::IndexId member : plan_.indexes[term.index].members) {
-    members.push_back(source.OpenTerm(member, term.term));
+absl::StatusOr<uint64_t> Execution::CountSingle(const S& source, format::IndexId index, std::string_view term,
+                                                typename S::Cursor* cursor) {
+  ASHLAR_RETURN_IF_ERROR(cursor->status());
+  if (!source.has_deaths()) return cursor->postings();
+  if constexpr (CountsDeadPostings<S>) {
+    ASHLAR_ASSIGN_OR_RETURN(const uint32_t dead, source.DeadPostings(index, term));
+    return cursor->postings() - dead;
+  } else {
+    return CountLive(source, cursor);
   }
-  return MergedCursor<typename S::Cursor>(std::move(members));
+}
+
+template <class S>
+absl::StatusOr<uint64_t> Execution::CountMerged(const S& source, const PlannedIndex& index, std::string_view term) {
+  std::vector<typename S::Cursor> members;
+  for (const format::IndexId member : index.members) members.push_back(source.OpenTerm(member, term));
+  MergedCursor<typename S::Cursor> cursor(std::move(members));
+  return CountLive(source, &cursor);
+}
+
+template <class S>
+absl::Status Execution::CountPhraseWords(const S& source) {
+  for (auto& [word, live_frequency] : phrase_words_) {
+    const PlannedIndex& index = plan_.indexes[word.first];
+    if (index.members.size() > 1) {
+      ASHLAR_ASSIGN_OR_RETURN(const uint64_t live, CountMerged(source, index, word.second));
+      live_frequency += live;
+    } else {
+      auto cursor = source.OpenTerm(index.members[0], word.second);
+      ASHLAR_ASSIGN_OR_RETURN(const uint64_t live, CountSingle(source, index.members[0], word.second, &cursor));
+      live_frequency += live;
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <class S>
+std::vector<typename PhraseMatcher<typename S::Cursor>::Word> Execution::OpenWords(const S& source,
+                                                                                   format::IndexId member,
+                                                                                   const PlannedPhrase& phrase) {
+  std::vector<typename PhraseMatcher<typename S::Cursor>::Word> words;
+  for (size_t i = 0; i < phrase.words.size(); ++i) {
+    const std::string& term = phrase.words[i].term;
+    std::vector<uint32_t> places;
+    bool is_first = true;
+    for (size_t j = 0; j < phrase.words.size(); ++j) {
+      if (phrase.words[j].term != term) continue;
+      is_first = is_first && j >= i;
+      places.push_back(phrase.words[j].place);
+    }
+    if (is_first) words.emplace_back(source.OpenPositions(member, term), std::move(places));
+  }
+  return words;
+}
+
+template <class C, class S, class Part>
+MergedCursor<C> Execution::OpenMerged(const S& source, const Part& part) const {
+  std::vector<C> members;
+  for (const format::IndexId member : plan_.indexes[part.index].members)
+    members.push_back(Open<C>(source, member, part));
+  return MergedCursor<C>(std::move(members));
 }
 
 template <Source S>
@@ -155,35 +257,25 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
   if (!can_match_ || source.document_count() == 0) return absl::OkStatus();
   ranges_.push_back({source.put_order_base(), run->index});
   const bool walk = source.has_deaths() && !CountsDeadPostings<S>;
-  const bool keep = !plan_.has_merged_index && !walk && plan_.terms.size() <= kKeptCursorsMax;
+  const bool keep = !plan_.has_merged_index && plan_.phrases.empty() && !walk && plan_.terms.size() <= kKeptCursorsMax;
   for (size_t i = 0; i < plan_.terms.size(); ++i) {
     const PlannedTerm& term = plan_.terms[i];
-    if (plan_.indexes[term.index].members.size() > 1) {
-      if (term.occur == Occur::kMustNot) continue;
-      auto cursor = OpenMerged(source, term);
-      ASHLAR_ASSIGN_OR_RETURN(const uint64_t live, CountLive(source, &cursor));
+    const PlannedIndex& index = plan_.indexes[term.index];
+    if (term.occur == Occur::kMustNot && !keep) continue;
+    if (index.members.size() > 1) {
+      ASHLAR_ASSIGN_OR_RETURN(const uint64_t live, CountMerged(source, index, term.term));
       states_[i].live_frequency += live;
       continue;
     }
-    if (term.occur == Occur::kMustNot && !keep) continue;
-    auto cursor = OpenSingle(source, term);
+    auto cursor = source.OpenTerm(index.members[0], term.term);
     ASHLAR_RETURN_IF_ERROR(cursor.status());
     if (term.occur != Occur::kMustNot) {
-      uint64_t live = cursor.postings();
-      if constexpr (CountsDeadPostings<S>) {
-        if (source.has_deaths()) {
-          ASHLAR_ASSIGN_OR_RETURN(const uint32_t dead,
-                                  source.DeadPostings(plan_.indexes[term.index].members[0], term.term));
-          live -= dead;
-        }
-      } else if (walk) {
-        ASHLAR_ASSIGN_OR_RETURN(live, CountLive(source, &cursor));
-      }
+      ASHLAR_ASSIGN_OR_RETURN(const uint64_t live, CountSingle(source, index.members[0], term.term, &cursor));
       states_[i].live_frequency += live;
     }
     if (keep) run->cursors.push_back(std::move(cursor));
   }
-  return absl::OkStatus();
+  return CountPhraseWords(source);
 }
 
 template <class S, class C, class L>
@@ -208,32 +300,43 @@ absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>*
   return absl::OkStatus();
 }
 
-template <class S>
+template <class C, class S>
 absl::Status Execution::RunSingle(SourceRun<S>* run) {
-  using C = typename S::Cursor;
   using L = typename S::Lengths;
   const S& source = *run->source;
-  const bool kept = run->cursors.size() == plan_.terms.size();
+  const bool kept = !run->cursors.empty() && run->cursors.size() == plan_.terms.size();
   std::vector<L> lengths(plan_.indexes.size());
   for (size_t i = 0; i < plan_.indexes.size(); ++i) {
     if (norms_[i].b == 0) continue;  // then lengths do not matter
     ASHLAR_ASSIGN_OR_RETURN(lengths[i], source.OpenLengths(plan_.indexes[i].members[0]));
   }
-  std::vector<OpenedTerm<C, L>> terms;
-  terms.reserve(plan_.terms.size());
+  std::vector<OpenedTerm<C, L>> opened;
+  opened.reserve(plan_.terms.size() + plan_.phrases.size());
+  const auto add = [&](const auto& part, float weight, C cursor) {
+    opened.push_back({part.occur, weight, norms_[part.index], lengths[part.index], std::move(cursor)});
+    return opened.back().cursor.status();
+  };
   for (size_t i = 0; i < plan_.terms.size(); ++i) {
     const PlannedTerm& term = plan_.terms[i];
     if (term.occur != Occur::kMustNot && !states_[i].scores()) continue;
-    C cursor = kept ? std::move(run->cursors[i]) : OpenSingle(source, term);
-    ASHLAR_RETURN_IF_ERROR(cursor.status());
-    terms.push_back({term.occur, states_[i].weight, norms_[term.index], lengths[term.index], std::move(cursor)});
+    const format::IndexId member = plan_.indexes[term.index].members[0];
+    ASHLAR_RETURN_IF_ERROR(
+        add(term, states_[i].weight, kept ? C(std::move(run->cursors[i])) : Open<C>(source, member, term)));
   }
-  return Traverse(source, &terms);
+  if constexpr (!std::is_same_v<C, typename S::Cursor>) {
+    for (size_t i = 0; i < plan_.phrases.size(); ++i) {
+      const PlannedPhrase& phrase = plan_.phrases[i];
+      if (phrase.occur != Occur::kMustNot && !phrase_states_[i].scores) continue;
+      const format::IndexId member = plan_.indexes[phrase.index].members[0];
+      ASHLAR_RETURN_IF_ERROR(add(phrase, phrase_states_[i].weight, Open<C>(source, member, phrase)));
+    }
+  }
+  return Traverse(source, &opened);
 }
 
-template <class S>
+template <class C, class S>
 absl::Status Execution::RunMerged(const SourceRun<S>& run) {
-  using C = MergedCursor<typename S::Cursor>;
+  using M = MergedCursor<C>;
   using L = MergedLengths<typename S::Lengths>;
   const S& source = *run.source;
   std::vector<L> lengths(plan_.indexes.size());
@@ -246,22 +349,56 @@ absl::Status Execution::RunMerged(const SourceRun<S>& run) {
     }
     lengths[i] = L(std::move(members));
   }
-  std::vector<OpenedTerm<C, L>> terms;
-  terms.reserve(plan_.terms.size());
+  std::vector<OpenedTerm<M, L>> opened;
+  opened.reserve(plan_.terms.size() + plan_.phrases.size());
+  const auto add = [&](const auto& part, float weight) {
+    opened.push_back({part.occur, weight, norms_[part.index], lengths[part.index], OpenMerged<C>(source, part)});
+    return opened.back().cursor.status();
+  };
   for (size_t i = 0; i < plan_.terms.size(); ++i) {
-    const PlannedTerm& term = plan_.terms[i];
-    if (term.occur != Occur::kMustNot && !states_[i].scores()) continue;
-    C cursor = OpenMerged(source, term);
-    ASHLAR_RETURN_IF_ERROR(cursor.status());
-    terms.push_back({term.occur, states_[i].weight, norms_[term.index], lengths[term.index], std::move(cursor)});
+    if (plan_.terms[i].occur != Occur::kMustNot && !states_[i].scores()) continue;
+    ASHLAR_RETURN_IF_ERROR(add(plan_.terms[i], states_[i].weight));
   }
-  return Traverse(source, &terms);
+  if constexpr (!std::is_same_v<C, typename S::Cursor>) {
+    for (size_t i = 0; i < plan_.phrases.size(); ++i) {
+      if (plan_.phrases[i].occur != Occur::kMustNot && !phrase_states_[i].scores) continue;
+      ASHLAR_RETURN_IF_ERROR(add(plan_.phrases[i], phrase_states_[i].weight));
+    }
+  }
+  return Traverse(source, &opened);
+}
+
+template <class S>
+absl::Status Execution::RunPhrase(SourceRun<S>* run) {
+  using C = typename S::Cursor;
+  using L = typename S::Lengths;
+  if constexpr (CanPrunePhrases<C, L>) {
+    const PlannedPhrase& phrase = plan_.phrases[0];
+    const Norm& norm = norms_[phrase.index];
+    const format::IndexId member = plan_.indexes[phrase.index].members[0];
+    auto words = OpenWords(*run->source, member, phrase);
+    for (const auto& word : words) ASHLAR_RETURN_IF_ERROR(word.cursor.status());
+    if (plan_.options.traversal == Traversal::kPruned || PrunedPhrase<S, C, L>::IsWorthIt(words)) {
+      L lengths;
+      if (norm.b != 0) {
+        ASHLAR_ASSIGN_OR_RETURN(lengths, run->source->OpenLengths(member));
+      }
+      pruned_ = true;
+      return PrunedPhrase<S, C, L>(*run->source, std::move(words), phrase_states_[0].weight, norm, lengths, &collected_)
+          .Run();
+    }
+  }
+  return RunSingle<PartCursor<C>>(run);
 }
 
 template <Source S>
 absl::Status Execution::Run(SourceRun<S>* run) {
   if (!can_match_ || run->source->document_count() == 0) return absl::OkStatus();
-  return plan_.has_merged_index ? RunMerged(*run) : RunSingle(run);
+  const bool only_phrase = plan_.terms.empty() && plan_.phrases.size() == 1 && !plan_.has_merged_index;
+  if (only_phrase && may_prune() && !needs_every_match()) return RunPhrase(run);
+  // A cursor that may be a phrase costs more: only for those who ask for one.
+  using C = typename S::Cursor;
+  return plan_.phrases.empty() ? RunWith<C>(run) : RunWith<PartCursor<C>>(run);
 }
 
 }  // namespace ashlar::query

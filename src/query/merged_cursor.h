@@ -14,7 +14,7 @@
 
 namespace ashlar::query {
 
-// The union of the fields' lists, frequencies added. Models PostingCursor.
+// The union of the fields' lists, frequencies added. Models PostingCursor, and LazyCursor where its members do.
 template <PostingCursor C>
 class MergedCursor {
  public:
@@ -31,11 +31,16 @@ class MergedCursor {
     Settle();
   }
   void Seek(uint32_t target) {
-    if (document_ >= target) return;
+    if (!LazyCursor<C> && document_ >= target) return;
     for (C& member : members_) {
-      if (member.document() < target) member.Seek(target);
+      if (LazyCursor<C> || member.document() < target) member.Seek(target);
     }
     Settle();
+  }
+  bool SeekTo(uint32_t document) requires LazyCursor<C> {
+    for (C& member : members_) member.SeekTo(document);
+    Settle();
+    return document_ == document;
   }
   // The members' added up: an upper bound. The exact size of the union is known only by walking it.
   uint32_t postings() const {

@@ -51,13 +51,33 @@ absl::StatusOr<uint32_t> SearchableField(const Schema& schema, const std::string
       absl::StrCat("field \"", name, "\" can't be searched for words: it is of type ", ToAbsl(FieldTypeName(type))));
 }
 
-absl::StatusOr<std::vector<std::string>> TermsOf(uint32_t field, const std::string& words,
-                                                 text::DocumentAnalyzer& analyzer) {
+absl::StatusOr<std::vector<PlacedWord>> WordsOf(uint32_t field, const std::string& text,
+                                                text::DocumentAnalyzer& analyzer) {
   text::TokenStream stream;
-  ASHLAR_RETURN_IF_ERROR(analyzer.AnalyzeText(field, words, &stream));
-  std::vector<std::string> terms;
-  for (const text::Token& token : stream.tokens) terms.emplace_back(token.term(stream.bytes));
-  return terms;
+  ASHLAR_RETURN_IF_ERROR(analyzer.AnalyzeText(field, text, &stream));
+  std::vector<PlacedWord> words;
+  for (const text::Token& token : stream.tokens)
+    words.push_back({std::string(token.term(stream.bytes)), token.position});
+  return words;
+}
+
+// Whether these words can be a phrase of these fields. One word needs nothing.
+absl::Status CheckPhrase(const Schema& schema, const std::vector<uint32_t>& fields,
+                         const std::vector<PlacedWord>& words) {
+  if (words.size() < 2) return absl::OkStatus();
+  for (const uint32_t field : fields) {
+    if (schema.fields[field].positions) continue;
+    return InvalidArgument(
+        absl::StrCat("field \"", schema.fields[field].name,
+                     "\" can't be searched for phrases: it was made without the option \"positions\""));
+  }
+  // A wider one could lead from one value of a field into the next.
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (words[i].place - words[i - 1].place <= text::kPositionGap) continue;
+    return InvalidArgument(absl::StrCat("a phrase in which the analyzer removes ", text::kPositionGap,
+                                        " words in a row or more, before \"", words[i].term, "\""));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PreparedClause> PrepareClause(const Clause& clause, const Schema& schema,
@@ -67,20 +87,22 @@ absl::StatusOr<PreparedClause> PrepareClause(const Clause& clause, const Schema&
   PreparedClause prepared;
   prepared.occur = clause.occur;
   prepared.boost = clause.boost;
+  prepared.phrase = clause.phrase;
   if (clause.field.empty()) {
     for (const uint32_t field : analyzer_fields) {
-      ASHLAR_ASSIGN_OR_RETURN(auto terms, TermsOf(field, clause.text, analyzer));
-      prepared.terms.push_back(std::move(terms));
+      ASHLAR_ASSIGN_OR_RETURN(auto words, WordsOf(field, clause.text, analyzer));
+      prepared.words.push_back(std::move(words));
     }
     return prepared;
   }
   ASHLAR_ASSIGN_OR_RETURN(prepared.field, SearchableField(schema, clause.field));
   if (static_cast<int>(prepared.field) == schema.KeyIndex()) {
-    prepared.terms.push_back({clause.text});  // keys are looked up as they are
+    prepared.words.push_back({{clause.text, 0}});  // keys are looked up as they are
     return prepared;
   }
-  ASHLAR_ASSIGN_OR_RETURN(auto terms, TermsOf(prepared.field, clause.text, analyzer));
-  prepared.terms.push_back(std::move(terms));
+  ASHLAR_ASSIGN_OR_RETURN(auto words, WordsOf(prepared.field, clause.text, analyzer));
+  if (clause.phrase) ASHLAR_RETURN_IF_ERROR(CheckPhrase(schema, {prepared.field}, words));
+  prepared.words.push_back(std::move(words));
   return prepared;
 }
 
@@ -135,7 +157,7 @@ PlannedIndex IndexOfFields(const Schema& schema, const std::vector<uint32_t>& fi
   return index;
 }
 
-// Collects a plan's terms and merges equal ones.
+// Collects a plan's terms and phrases and merges equal ones.
 class Planner {
  public:
   Planner(const PreparedTerms& prepared, const Schema& schema) : prepared_(prepared), schema_(schema) {}
@@ -148,14 +170,17 @@ class Planner {
     } else if (clause.field >= schema_.fields.size()) {
       return InvalidArgument("the query was prepared for another schema");
     }
-    const PlannedIndex index = IndexOfFields(schema_, without_field ? searched : std::vector<uint32_t>{clause.field});
-    const bool excludes = clause.occur == Occur::kMustNot;
-    for (const std::string& term : clause.terms[list]) {
-      Words& words = words_[{index.members, term, excludes}];
-      words.is_key = index.is_key;
-      words.must = words.must || clause.occur == Occur::kMust;
-      words.boosts.push_back(clause.boost);
+    const std::vector<uint32_t> fields = without_field ? searched : std::vector<uint32_t>{clause.field};
+    const PlannedIndex index = IndexOfFields(schema_, fields);
+    std::vector<PlacedWord> words = clause.words[list];
+    if (clause.phrase && words.size() > 1) {
+      ASHLAR_RETURN_IF_ERROR(CheckPhrase(schema_, fields, words));
+      const uint32_t first = words[0].place;
+      for (PlacedWord& word : words) word.place -= first;
+      AddPart(clause, index, std::move(words));
+      return absl::OkStatus();
     }
+    for (PlacedWord& word : words) AddPart(clause, index, {{std::move(word.term), 0}});
     return absl::OkStatus();
   }
 
@@ -163,30 +188,40 @@ class Planner {
     Plan plan;
     plan.options = options;
     plan.matches_nothing = true;
-    for (auto& [key, words] : words_) {
-      const auto& [members, term, excludes] = key;
-      PlannedTerm planned;
-      planned.index = IndexIn(&plan, {members, words.is_key});
-      planned.term = term;
-      planned.occur = excludes ? Occur::kMustNot : words.must ? Occur::kMust : Occur::kShould;
-      std::sort(words.boosts.begin(), words.boosts.end());
-      planned.boost = 0;
-      for (const double boost : words.boosts) planned.boost += boost;
+    for (auto& [key, part] : parts_) {
+      const auto& [members, words, excludes] = key;
+      const uint32_t index = IndexIn(&plan, {members, part.is_key});
+      const Occur occur = excludes ? Occur::kMustNot : part.must ? Occur::kMust : Occur::kShould;
+      std::sort(part.boosts.begin(), part.boosts.end());
+      double boosts = 0;
+      for (const double boost : part.boosts) boosts += boost;
       plan.matches_nothing = plan.matches_nothing && excludes;
       plan.has_merged_index = plan.has_merged_index || members.size() > 1;
-      plan.terms.push_back(std::move(planned));
+      if (words.size() == 1) {
+        plan.terms.push_back({occur, index, words[0].term, boosts});
+      } else {
+        plan.phrases.push_back({occur, index, words, boosts});
+      }
     }
     return plan;
   }
 
  private:
-  // (index, term, whether it excludes): what makes two clauses equal. Ordered, so that the plan is.
-  using Key = std::tuple<std::vector<format::IndexId>, std::string, bool>;
-  struct Words {
+  // (index, the term or the phrase's words, whether it excludes): what makes two clauses equal. Ordered, so that the
+  // plan is.
+  using Key = std::tuple<std::vector<format::IndexId>, std::vector<PlacedWord>, bool>;
+  struct Part {
     bool is_key = false;
     bool must = false;
     std::vector<double> boosts;
   };
+
+  void AddPart(const PreparedClause& clause, const PlannedIndex& index, std::vector<PlacedWord> words) {
+    Part& part = parts_[{index.members, std::move(words), clause.occur == Occur::kMustNot}];
+    part.is_key = index.is_key;
+    part.must = part.must || clause.occur == Occur::kMust;
+    part.boosts.push_back(clause.boost);
+  }
 
   absl::StatusOr<size_t> AnalyzerOf(const std::vector<uint32_t>& searched) const {
     if (searched.empty()) return InvalidArgument("the query was prepared for another schema");
@@ -208,7 +243,7 @@ class Planner {
 
   const PreparedTerms& prepared_;
   const Schema& schema_;
-  std::map<Key, Words> words_;
+  std::map<Key, Part> parts_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #ifndef ASHLAR_SRC_QUERY_PREPARE_H_
 #define ASHLAR_SRC_QUERY_PREPARE_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,16 +24,24 @@ namespace ashlar::query {
 inline constexpr double kBoostMax = 1e6;
 inline constexpr double kK1Max = 1000;
 
+// A word and its place: in the clause or, planned, from the first word of its phrase.
+struct PlacedWord {
+  std::string term;
+  uint32_t place = 0;
+  auto operator<=>(const PlacedWord&) const = default;
+};
+
 // A clause of the query after analysis.
 struct PreparedClause {
   static constexpr uint32_t kSearchedFields = 0xFFFFFFFFu;
 
   Occur occur = Occur::kShould;
   double boost = 1;
+  bool phrase = false;
   uint32_t field = kSearchedFields;  // kSearchedFields: the default group or SearchOptions::fields
   // One list for a field; for kSearchedFields one per PreparedTerms::analyzers. Empty lists: the analyzer removed every
   // word.
-  std::vector<std::vector<std::string>> terms;
+  std::vector<std::vector<PlacedWord>> words;
 };
 
 // Immutable once made; what a PreparedQuery holds.
@@ -42,7 +51,8 @@ struct PreparedTerms {
 };
 
 // InvalidArgument: no positive clause, an unknown field, a field that can't be searched (numbers, dates, bytes), a word
-// without a field in a schema without a default group, a boost out of range, text that is not UTF-8.
+// without a field in a schema without a default group, a boost out of range, text that is not UTF-8, a phrase on a
+// field without positions.
 absl::StatusOr<std::shared_ptr<const PreparedTerms>> Prepare(const Query& query, const Schema& schema,
                                                              text::DocumentAnalyzer& analyzer);
 
@@ -61,16 +71,27 @@ struct PlannedTerm {
   double boost = 1;
 };
 
-// What one search does. Its terms are distinct and in an order that does not depend on the order of the clauses.
+// Two words or more.
+struct PlannedPhrase {
+  Occur occur = Occur::kShould;
+  uint32_t index = 0;
+  std::vector<PlacedWord> words;  // places ascend from 0
+  double boost = 1;
+};
+
+// What one search does. Its terms and phrases are distinct and in an order that does not depend on the order of the
+// clauses.
 struct Plan {
   std::vector<PlannedIndex> indexes;
   std::vector<PlannedTerm> terms;
+  std::vector<PlannedPhrase> phrases;
   SearchOptions options;
   bool has_merged_index = false;
   bool matches_nothing = false;  // the analyzer removed every positive word
 };
 
-// InvalidArgument: options out of range, fields that are unknown, repeated, not text, or of different analyzers.
+// InvalidArgument: options out of range, fields that are unknown, repeated, not text, or of different analyzers, or
+// that keep no positions for a phrase.
 absl::StatusOr<Plan> MakePlan(const PreparedTerms& prepared, const Schema& schema, const SearchOptions& options);
 
 }  // namespace ashlar::query

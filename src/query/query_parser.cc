@@ -1,11 +1,14 @@
 // The query syntax of ashlar/query.h:
 //
 //   query  = clause (space clause)*             space: one or more of blank, tab, CR, LF, FF, VT
-//   clause = ['+' | '-'] [field ':'] word ['^' boost]
+//   clause = ['+' | '-'] [field ':'] (word | phrase) ['^' boost]
+//   phrase = '"' character* '"'
 //   boost  = a decimal number in (0, 1e6]
 //
 // '\' takes the sign of the next character. The first ':' ends the field, the first '^' after it begins the boost; a
-// sign counts only at the start of a clause. Everything else, quotation marks too, is left to the analyzer.
+// sign counts only at the start of a clause. A quotation mark begins a phrase where a word could begin, and the next
+// one ends it: between them only '\' and '"' mean anything. Everything else, other quotation marks too (5"), is left to
+// the analyzer. What follows a phrase without a space, other than a boost, is an error: it may get a meaning.
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -62,14 +65,15 @@ class Parser {
     Clause clause;
     ParseSign(&clause);
     if (!AtEnd() && (text_[at_] == '+' || text_[at_] == '-')) return Error(at_, "a second sign; write \\+ or \\-");
-    ASHLAR_RETURN_IF_ERROR(ParseWord(/*may_be_field=*/true, &clause.text));
-    if (!AtEnd() && text_[at_] == ':') {
+    ASHLAR_RETURN_IF_ERROR(ParseText(/*may_be_field=*/true, &clause));
+    if (!clause.phrase && !AtEnd() && text_[at_] == ':') {
       if (clause.text.empty()) return Error(at_, "no field before ':'");
       ++at_;
       clause.field = std::exchange(clause.text, std::string());
-      ASHLAR_RETURN_IF_ERROR(ParseWord(/*may_be_field=*/false, &clause.text));
+      ASHLAR_RETURN_IF_ERROR(ParseText(/*may_be_field=*/false, &clause));
     }
-    if (clause.text.empty()) return Error(at_, "expected a word");
+    // An empty phrase is a phrase whose words were all removed.
+    if (clause.text.empty() && !clause.phrase) return Error(at_, "expected a word");
     ASHLAR_RETURN_IF_ERROR(ParseBoost(&clause.boost));
     return clause;
   }
@@ -78,6 +82,23 @@ class Parser {
     if (text_[at_] == '+') clause->occur = Occur::kMust;
     if (text_[at_] == '-') clause->occur = Occur::kMustNot;
     if (clause->occur != Occur::kShould) ++at_;
+  }
+
+  absl::Status ParseText(bool may_be_field, Clause* clause) {
+    clause->phrase = !AtEnd() && text_[at_] == '"';
+    return clause->phrase ? ParsePhrase(&clause->text) : ParseWord(may_be_field, &clause->text);
+  }
+
+  absl::Status ParsePhrase(std::string* words) {
+    const size_t begin = at_++;
+    for (; at_ < text_.size() && text_[at_] != '"'; ++at_) {
+      if (text_[at_] == '\\' && ++at_ == text_.size()) break;
+      words->push_back(text_[at_]);
+    }
+    if (at_ == text_.size()) return Error(begin, "a quotation mark that no other one ends; write \\\" for the sign");
+    ++at_;
+    if (!AtEnd() && text_[at_] != '^') return Error(at_, "expected a space or '^' after a phrase");
+    return absl::OkStatus();
   }
 
   // Stops at a space, at '^' and, if the word may turn out to be a field, at ':'.

@@ -62,7 +62,10 @@ class DocumentAtATime {
   void Run() {
     if (!must_.empty()) {
       Intersect();
-    } else if (should_.size() <= kScannedCursorsMax) {
+      return;
+    }
+    for (Term* term : should_) Settle(&term->cursor);
+    if (should_.size() <= kScannedCursorsMax) {
       UniteByScan();
     } else {
       UniteByHeap();
@@ -82,6 +85,11 @@ class DocumentAtATime {
   }
 
   bool StandsOn(Term* term, uint32_t document) {
+    if (term->cursor.document() > document) return false;
+    if constexpr (LazyCursor<C>) {
+      ++out_->postings_read;
+      return term->cursor.SeekTo(document);
+    }
     if (term->cursor.document() < document) {
       term->cursor.Seek(document);
       ++out_->postings_read;
@@ -99,6 +107,7 @@ class DocumentAtATime {
     std::stable_sort(must_.begin(), must_.end(),
                      [](const Term* a, const Term* b) { return a->cursor.postings() < b->cursor.postings(); });
     C& lead = must_[0]->cursor;
+    Settle(&lead);
     while (lead.document() != format::kNoDocument) {
       const uint32_t document = lead.document();
       ++out_->postings_read;
@@ -193,7 +202,10 @@ class Exhaustive {
   using Term = OpenedTerm<C, L>;
 
   Exhaustive(const S& source, std::vector<Term>* terms, Collected* out) : source_(source), terms_(*terms), out_(out) {
-    for (const Term& term : terms_) must_count_ += term.occur == Occur::kMust;
+    for (Term& term : terms_) {
+      must_count_ += term.occur == Occur::kMust;
+      Settle(&term.cursor);
+    }
     const uint32_t window = std::min(kWindow, source.document_count());
     scores_.resize(window);
     marks_.resize(window);

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "format/position_block.h"
 #include "src/base/status.h"
+#include "src/segment/block_positions.h"
 #include "src/simd/kernels.h"
 
 namespace ashlar::segment {
@@ -59,10 +59,10 @@ struct PostingCursor::State {
   bool short_positions_known = false;
   uint64_t positions_offset = 0;  // in the postings section, for those that are not inline
   uint64_t positions_bytes = 0;
-  uint32_t positions_raw = 0;  // steps before this posting: positions_before; in a short list a byte offset
+  uint32_t positions_raw = 0;  // of a short list: this posting's begin at the byte positions_before
   uint64_t positions_before = 0;
-  bool positions_open = false;  // the reader is on this block
-  std::unique_ptr<format::PositionBlockReader> reader;
+  bool positions_open = false;  // block_positions are this block's
+  std::unique_ptr<BlockPositions> block_positions;
 
   bool grouped() const { return source.shape.members > 1; }
   bool filtered() const { return member != kAllMembers; }
@@ -79,7 +79,8 @@ struct PostingCursor::State {
   uint32_t FrequencyOf(uint32_t of_member, uint32_t raw) const {
     return grouped() ? members[of_member * stride + raw] : totals[raw];
   }
-  absl::Status ReadSteps(uint32_t raw, uint64_t skip, uint32_t n, std::vector<uint32_t>* out);
+  absl::Status OpenPositions();
+  absl::Status AppendPositions(uint32_t raw, uint64_t skip, uint32_t n, std::vector<uint32_t>* out);
   absl::Status ReadShortSteps(uint32_t raw, uint64_t skip, uint32_t n, std::vector<uint32_t>* out);
 };
 
@@ -202,29 +203,34 @@ absl::Status PostingCursor::State::DecodeMembers() {
   return absl::OkStatus();
 }
 
-// Appends n steps of a posting, after `skip` of it.
-absl::Status PostingCursor::State::ReadSteps(uint32_t raw, uint64_t skip, uint32_t n, std::vector<uint32_t>* out) {
-  if (!has_blocks) return ReadShortSteps(raw, skip, n, out);
-  if (!positions_open) {
-    if (!headers.Positions(block, &positions_offset, &positions_bytes) || positions_bytes > source.postings->size()) {
-      return Damage(0, "a block's positions are beyond their section");
-    }
-    ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(positions_offset, positions_bytes + format::kPackedSlack));
-    const std::byte* in = source.postings->data() + positions_offset;
-    const uint64_t steps = std::accumulate(totals, totals + raw_count, uint64_t{0});
-    if (reader == nullptr) reader = std::make_unique<format::PositionBlockReader>();
-    *reader = format::PositionBlockReader(in, in + positions_bytes, steps);
-    positions_open = true;
-    positions_raw = 0;
-    positions_before = 0;
+absl::Status PostingCursor::State::OpenPositions() {
+  if (positions_open) return absl::OkStatus();
+  if (!headers.Positions(block, &positions_offset, &positions_bytes) || positions_bytes > source.postings->size()) {
+    return Damage(0, "a block's positions are beyond their section");
   }
-  for (; positions_raw < raw; ++positions_raw) positions_before += totals[positions_raw];
-  if (!reader->Read(positions_before + skip, n, out)) {
-    return Damage(positions_offset, "a block's positions are malformed");
-  }
+  ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(positions_offset, positions_bytes + format::kPackedSlack));
+  const std::byte* in = source.postings->data() + positions_offset;
+  if (block_positions == nullptr) block_positions = std::make_unique<BlockPositions>();
+  block_positions->Open(in, in + positions_bytes, totals, raw_count);
+  positions_open = true;
   return absl::OkStatus();
 }
 
+// Appends the positions of one member in a posting, after `skip` ones of others.
+absl::Status PostingCursor::State::AppendPositions(uint32_t raw, uint64_t skip, uint32_t n,
+                                                   std::vector<uint32_t>* out) {
+  if (!has_blocks) {
+    const size_t from = out->size();
+    ASHLAR_RETURN_IF_ERROR(ReadShortSteps(raw, skip, n, out));
+    if (format::SumSteps({&n, 1}, std::span(*out).subspan(from))) return absl::OkStatus();
+    return Damage(positions_offset, "a position passes 32 bits");
+  }
+  ASHLAR_RETURN_IF_ERROR(OpenPositions());
+  if (block_positions->Append(raw, skip, n, out)) return absl::OkStatus();
+  return Damage(positions_offset, "a block's positions are malformed");
+}
+
+// Appends n steps of a posting, after `skip` of it.
 absl::Status PostingCursor::State::ReadShortSteps(uint32_t raw, uint64_t skip, uint32_t n, std::vector<uint32_t>* out) {
   if (!short_positions_known) {
     ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(positions_offset, positions_bytes));
@@ -509,6 +515,10 @@ bool PostingCursor::MoveToBlock(uint32_t block) {
   return true;
 }
 
+void PostingCursor::MoveInBlock(uint32_t at) {
+  if (at < count_) Enter(at);
+}
+
 absl::Status PostingCursor::MemberFrequencies(std::vector<uint32_t>* frequencies) {
   frequencies->clear();
   if (count_ == 0) return status();
@@ -535,13 +545,7 @@ absl::Status PostingCursor::AppendPositions(std::vector<uint32_t>* out, std::vec
     const uint32_t n = s.FrequencyOf(m, raw);
     const bool wanted = !s.filtered() || m == s.member;
     if (wanted && counts != nullptr) counts->push_back(n);
-    if (wanted && n != 0) {
-      const size_t from = out->size();
-      status = s.ReadSteps(raw, skip, n, out);
-      if (status.ok() && !format::SumSteps({&n, 1}, std::span(*out).subspan(from))) {
-        status = s.Damage(s.positions_offset, "a position passes 32 bits");
-      }
-    }
+    if (wanted && n != 0) status = s.AppendPositions(raw, skip, n, out);
     skip += n;
   }
   if (!status.ok()) {
@@ -554,13 +558,14 @@ absl::Status PostingCursor::AppendPositions(std::vector<uint32_t>* out, std::vec
 absl::Status PostingCursor::CheckPositionsEnd() {
   State& s = *state_;
   if (count_ == 0 || !s.source.shape.positions) return absl::OkStatus();
-  std::vector<uint32_t> steps;
-  const uint32_t last = s.raw_count - 1;
-  ASHLAR_RETURN_IF_ERROR(s.ReadSteps(last, 0, 0, &steps));
   if (s.has_blocks) {
-    if (s.reader->EndsHere()) return absl::OkStatus();
+    ASHLAR_RETURN_IF_ERROR(s.OpenPositions());
+    if (s.block_positions->EndsHere()) return absl::OkStatus();
     return s.Damage(s.positions_offset, "a block's positions do not end with its postings");
   }
+  std::vector<uint32_t> steps;
+  const uint32_t last = s.raw_count - 1;
+  ASHLAR_RETURN_IF_ERROR(s.ReadShortSteps(last, 0, 0, &steps));
   ByteReader in(s.short_positions.subspan(s.positions_before));
   for (uint32_t i = 0; in.ok() && i < s.totals[last]; ++i) in.Varint();
   if (in.done()) return absl::OkStatus();

@@ -105,6 +105,8 @@ class PostingCursor {
   // Valid until the next call of OpenWindow or of what moves the cursor; the cursor stays where it is. Null after
   // damage, and behind the last window.
   const format::Window* OpenWindow(uint32_t window);
+  // To a posting of the block (of a short list), counted from its first one. Not beyond them.
+  void MoveInBlock(uint32_t at);
   // The postings of the current block (of a short list: of all) from the current one on, decoded; empty at the end.
   std::span<const uint32_t> block_documents() const { return {documents_ + at_, count_ - at_}; }
   std::span<const uint32_t> block_frequencies() const { return {frequencies_ + at_, count_ - at_}; }

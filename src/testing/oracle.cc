@@ -32,15 +32,29 @@ absl::StatusOr<std::shared_ptr<const Oracle::Entry>> Oracle::Analyze(const Docum
   auto entry = std::make_shared<Entry>();
   entry->key = analyzed.key;
   entry->document = document;
-  entry->terms.resize(schema_->fields.size());
-  if (schema_->KeyIndex() >= 0) entry->terms[static_cast<size_t>(schema_->KeyIndex())] = {analyzed.key};
-  for (size_t i = 0; i < analyzed.field_count; ++i) {
-    const text::FieldTokens& field = analyzed.fields[i];
-    for (const text::Token& token : field.stream.tokens) {
-      entry->terms[field.field].emplace_back(token.term(field.stream.bytes));
+  entry->values.resize(schema_->fields.size());
+  for (const FieldValue& value : document.values) {
+    const auto field = static_cast<size_t>(schema_->IndexOf(value.field));
+    const FieldType type = schema_->fields[field].type;
+    if (static_cast<int>(field) == schema_->KeyIndex()) {
+      entry->values[field].push_back({analyzed.key});
+    } else if (type == FieldType::kText || type == FieldType::kKeyword) {
+      entry->values[field].push_back(TermsOf(static_cast<uint32_t>(field), std::get<std::string>(value.value)));
     }
   }
   return entry;
+}
+
+// Each value by itself, so that no phrase can lead from one into the next.
+std::vector<std::string> Oracle::TermsOf(uint32_t field, const std::string& text) const {
+  text::TokenStream stream;
+  ASHLAR_CHECK(analyzer_->AnalyzeText(field, text, &stream).ok());
+  std::vector<std::string> terms;
+  for (const text::Token& token : stream.tokens) {
+    if (token.position >= terms.size()) terms.resize(token.position + 1);
+    terms[token.position] = token.term(stream.bytes);
+  }
+  return terms;
 }
 
 DocumentId Oracle::LiveId(std::string_view key) const {
@@ -162,12 +176,20 @@ Oracle::Words Oracle::WordsOf(const Query& query, const SearchOptions& options) 
     if (clause.field == schema_->key && !clause.field.empty()) {
       terms.push_back(clause.text);
     } else {
-      text::TokenStream stream;
-      ASHLAR_CHECK(analyzer_->AnalyzeText(*fields.begin(), clause.text, &stream).ok());
-      for (const text::Token& token : stream.tokens) terms.emplace_back(token.term(stream.bytes));
+      terms = TermsOf(*fields.begin(), clause.text);
     }
-    for (const std::string& term : terms) {
-      const Word word{fields, term};
+    std::vector<std::vector<std::string>> asked;
+    if (clause.phrase) {
+      // What is removed at an end says nothing.
+      while (!terms.empty() && terms[0].empty()) terms.erase(terms.begin());
+      if (!terms.empty()) asked.push_back(terms);
+    } else {
+      for (const std::string& term : terms) {
+        if (!term.empty()) asked.push_back({term});
+      }
+    }
+    for (const std::vector<std::string>& one : asked) {
+      const Word word{fields, one};
       if (clause.occur == Occur::kMustNot) {
         words.must_not.insert(word);
         continue;
@@ -179,12 +201,19 @@ Oracle::Words Oracle::WordsOf(const Query& query, const SearchOptions& options) 
   return words;
 }
 
-// How often a document has a word.
+// How often a document has a word, or a phrase begins in it.
 uint32_t Oracle::CountOf(const Entry& entry, const Word& word) {
   uint32_t count = 0;
   for (const uint32_t field : word.fields) {
-    if (field >= entry.terms.size()) continue;  // added after the document
-    for (const std::string& term : entry.terms[field]) count += term == word.term;
+    if (field >= entry.values.size()) continue;  // added after the document
+    for (const std::vector<std::string>& value : entry.values[field]) {
+      for (size_t begin = 0; begin + word.terms.size() <= value.size(); ++begin) {
+        bool fits = true;
+        for (size_t i = 0; fits && i < word.terms.size(); ++i)
+          fits = word.terms[i].empty() || word.terms[i] == value[begin + i];
+        count += fits;
+      }
+    }
   }
   return count;
 }
@@ -194,7 +223,10 @@ uint32_t Oracle::LengthOf(const Entry& entry, const std::set<uint32_t>& fields) 
   uint32_t length = 0;
   for (const uint32_t field : fields) {
     if (static_cast<int>(field) == schema_->KeyIndex()) continue;
-    if (field < entry.terms.size()) length += static_cast<uint32_t>(entry.terms[field].size());
+    if (field >= entry.values.size()) continue;
+    for (const std::vector<std::string>& value : entry.values[field]) {
+      for (const std::string& term : value) length += !term.empty();
+    }
   }
   return length;
 }
@@ -226,14 +258,22 @@ OracleResult Oracle::SearchWithout(const std::set<DocumentId>& left_out, const Q
   std::map<Word, double> weights;
   std::vector<double> descending;
   for (const auto& [word, boosts] : words.boosts) {
-    double df = 0;
-    for (const auto& [id, entry] : documents_) df += !left_out.contains(id) && CountOf(*entry, word) > 0;
-    if (df == 0) continue;
+    double idf = 0;
+    bool has_all = true;
+    for (const std::string& term : word.terms) {
+      if (term.empty()) continue;
+      double df = 0;
+      for (const auto& [id, entry] : documents_) {
+        df += !left_out.contains(id) && CountOf(*entry, {word.fields, {term}}) > 0;
+      }
+      has_all = has_all && df > 0;
+      idf += std::log(1 + (n - df + 0.5) / (df + 0.5));
+    }
+    if (!has_all) continue;
     std::vector<double> ascending = boosts;
     std::sort(ascending.begin(), ascending.end());
     double boost = 0;
     for (const double one : ascending) boost += one;
-    const double idf = std::log(1 + (n - df + 0.5) / (df + 0.5));
     weights[word] = idf * (options.k1 + 1) * boost;
     descending.push_back(weights[word]);
   }

@@ -78,13 +78,14 @@ class Oracle {
   struct Entry {
     std::string key;
     Document document;
-    std::vector<std::vector<std::string>> terms;  // by field number, one a token
+    // By field number and value: the terms of its words, empty for a word that is none.
+    std::vector<std::vector<std::vector<std::string>>> values;
   };
-  // One distinct word of a query: where it is looked for and what it says.
+  // One distinct word or phrase of a query: where it is looked for and what it says, empty for a word that may be any.
   struct Word {
     std::set<uint32_t> fields;
-    std::string term;
-    bool operator<(const Word& other) const { return std::tie(fields, term) < std::tie(other.fields, other.term); }
+    std::vector<std::string> terms;
+    bool operator<(const Word& other) const { return std::tie(fields, terms) < std::tie(other.fields, other.terms); }
   };
   struct Words {
     std::map<Word, std::vector<double>> boosts;  // of the positive ones
@@ -99,6 +100,7 @@ class Oracle {
   DocumentId LiveId(std::string_view key) const;  // 0: none
 
   std::set<uint32_t> FieldsOf(const std::vector<std::string>& names) const;
+  std::vector<std::string> TermsOf(uint32_t field, const std::string& text) const;
   Words WordsOf(const Query& query, const SearchOptions& options) const;
   static uint32_t CountOf(const Entry& entry, const Word& word);
   uint32_t LengthOf(const Entry& entry, const std::set<uint32_t>& fields) const;

@@ -397,7 +397,8 @@ class Exercise {
     const Snapshot snapshot = store.TakeSnapshot();
     if (snapshot.document_count() != oracle_.document_count() && !unsettled_)
       return Wrong(absl::StrCat(snapshot.document_count(), " documents, not ", oracle_.document_count()));
-    for (const char* text : {"shared", "+word4 version2", "word1 version1 shared^2", "+shared -version1"})
+    for (const char* text :
+         {"shared", "+word4 version2", "word1 version1 shared^2", "+shared -version1", "\"shared word1\""})
       AskFor(store, snapshot, text);
     for (int i = 0; i < kKeys; ++i) AskKey(snapshot, DamageKey(i));
     std::vector<DocumentId> ids;

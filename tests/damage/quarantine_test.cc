@@ -152,6 +152,25 @@ TEST_F(Quarantine, ADamagedListLeavesItsSegmentOut) {
   }
 }
 
+TEST_F(Quarantine, ADamagedListFailsItsPhrases) {
+  Damage(1, SectionKind::kPostings);
+  for (const OpenMode mode : {OpenMode::kMapped, OpenMode::kArray}) {
+    options_.open_mode = mode;
+    Reopen();
+    const Snapshot snapshot = store_->TakeSnapshot();
+    for (const char* text : {"\"shared shared\"", "body:\"shared shared\"", "stone -\"shared shared\""}) {
+      ASSERT_OK_AND_ASSIGN(const PreparedQuery query, store_->Prepare(text));
+      ExpectDamageIn(snapshot.Search(query).status(), paths_[1]);
+      SearchOptions options;
+      options.allow_partial = true;
+      options.k = 1000;
+      ASSERT_OK_AND_ASSIGN(const SearchResult partial, snapshot.Search(query, options));
+      EXPECT_EQ(partial.damage.size(), 1u);
+      ExpectHits(snapshot, partial, oracle_.SearchWithout(IdsOf(1), *ParseQuery(text), options));
+    }
+  }
+}
+
 TEST_F(Quarantine, ACheckQuarantinesWhatItFinds) {
   Damage(1, SectionKind::kPostings);
   Reopen();

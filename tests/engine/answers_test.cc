@@ -81,6 +81,10 @@ std::vector<Answer> Answers(const Store& store) {
       const char* const fields[] = {"", "", "", "title", "body", "note"};
       clause.field = fields[prng.Below(6)];
       clause.text = Words(&prng, 1);
+      if (prng.OneIn(4) && clause.field != "note") {
+        clause.phrase = true;
+        clause.text += Words(&prng, 1 + prng.Below(2));
+      }
       if (prng.OneIn(5)) clause.boost = 0.5 + prng.Uniform();
       query.clauses.push_back(clause);
     }

@@ -458,6 +458,79 @@ TEST(CaseC35, OneHugeToken) {
   }
 }
 
+// A phrase on fields of which one keeps no places of words: never an empty answer.
+TEST(CaseC27, APhraseWithoutPositions) {
+  Schema schema = TextSchema();
+  schema.fields[1].positions = false;
+  schema.fields.push_back({"note", FieldType::kText, true, true, false, {}});
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, Store::OpenInMemory(schema));
+  ASSERT_OK(store->Put(Doc("a", "red fox").Add("note", "red fox")));
+  for (const bool flushed : {false, true}) {
+    if (flushed) ASSERT_OK(store->Flush());
+    const Snapshot snapshot = store->TakeSnapshot();
+    const auto search = [&](const std::string& text, std::vector<std::string> fields) {
+      const absl::StatusOr<PreparedQuery> query = store->Prepare(text);
+      if (!query.ok()) return absl::StatusOr<SearchResult>(query.status());
+      SearchOptions options;
+      options.fields = std::move(fields);
+      return snapshot.Search(*query, options);
+    };
+    const std::pair<const char*, std::vector<std::string>> refused[] = {
+        {"\"red fox\"", {}},       {"\"red fox\"", {"body"}}, {"\"red fox\"", {"note", "body"}},
+        {"body:\"red fox\"", {}},  {"red -\"red fox\"", {}},  {"note:\"red fox\" +\"red fox\"", {}},
+        {"\"nowhere at all\"", {}}};
+    for (const auto& [text, fields] : refused) {
+      const absl::StatusOr<SearchResult> result = search(text, fields);
+      EXPECT_CODE(result, kInvalidArgument);
+      EXPECT_NE(result.status().message().find("\"body\""), absl::string_view::npos) << result.status();
+      EXPECT_NE(result.status().message().find("positions"), absl::string_view::npos) << result.status();
+    }
+    for (const char* text : {"\"fox\"", "+\"red\" -\"hen\"", "note:\"red fox\""}) {
+      const absl::StatusOr<SearchResult> result = search(text, {});
+      ASSERT_OK(result);
+      EXPECT_EQ(result->total, 1u) << text;
+    }
+    ASSERT_OK_AND_ASSIGN(const SearchResult noted, search("\"red fox\"", {"note"}));
+    EXPECT_EQ(noted.total, 1u);
+  }
+}
+
+// Removed words keep their places, in documents and in phrases.
+TEST(Phrases, StopWordsLeaveGaps) {
+  Schema schema = TextSchema();
+  schema.fields[1].analyzer = AnalyzerOptions::English();
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, Store::OpenInMemory(schema));
+  ASSERT_OK(store->Put(Doc("s1", "plans to eat")));
+  ASSERT_OK(store->Put(Doc("s2", "plans eat")));
+  ASSERT_OK(store->Put(Doc("s3", "plans to the eat")));
+  Document values;
+  ASSERT_OK(store->Put(values.Add("id", "s4").Add("body", "plans to the").Add("body", "eat")));
+  for (const bool flushed : {false, true}) {
+    if (flushed) ASSERT_OK(store->Flush());
+    const Snapshot snapshot = store->TakeSnapshot();
+    const auto keys_of = [&](const std::string& text) {
+      const absl::StatusOr<PreparedQuery> query = store->Prepare(text);
+      EXPECT_OK(query);
+      const absl::StatusOr<SearchResult> result = snapshot.Search(*query);
+      EXPECT_OK(result);
+      std::vector<Handle> handles;
+      for (const Hit& hit : result->hits) handles.push_back(hit.handle);
+      return *snapshot.FetchKeys(handles);
+    };
+    using Keys = std::vector<std::string>;
+    EXPECT_EQ(keys_of("\"plans to eat\""), Keys{"s1"});
+    EXPECT_EQ(keys_of("\"plans a eat\""), Keys{"s1"});
+    EXPECT_EQ(keys_of("\"a plan to eats the\""), Keys{"s1"});
+    EXPECT_EQ(keys_of("\"plans eat\""), Keys{"s2"});
+    EXPECT_EQ(keys_of("\"plans to a eat\""), Keys{"s3"});
+    EXPECT_EQ(keys_of("\"plans to the to eat\""), Keys{});
+    EXPECT_EQ(keys_of("plans -\"plans eat\"").size(), 3u);
+    EXPECT_EQ(keys_of("\"the plans\"").size(), 4u);
+    EXPECT_EQ(keys_of("\"to the\""), Keys{});
+    EXPECT_EQ(keys_of("+\"to the\" \"plans eat\""), Keys{"s2"});
+  }
+}
+
 TEST(CaseC37, ReplaceByKey) {
   const TempDir directory;
   Options options;

@@ -21,8 +21,8 @@ Schema TextSchema() {
   schema.key = "id";
   schema.default_group = {"title", "body"};
   schema.fields = {{"id", FieldType::kKeyword, true, false, false, {}},
-                   {"title", FieldType::kText, false, false, false, {}},
-                   {"body", FieldType::kText, false, false, false, {}}};
+                   {"title", FieldType::kText, false, true, false, {}},
+                   {"body", FieldType::kText, false, true, false, {}}};
   return schema;
 }
 
@@ -126,6 +126,35 @@ class PrunedTest : public ::testing::Test {
     }
   }
 
+  // Phrases of two to four words, most of them frequent ones.
+  void ExpectSamePhrasePages(int queries) {
+    Prng prng(6);
+    uint64_t found = 0;
+    for (int i = 0; i < queries; ++i) {
+      Clause clause;
+      clause.phrase = true;
+      for (uint64_t words = 2 + (prng.OneIn(4) ? prng.Below(3) : 0); words > 0; --words)
+        absl::StrAppend(&clause.text, "w", prng.OneIn(4) ? RandomWord(&prng) : 1 + prng.Below(6), " ");
+      if (prng.OneIn(8)) clause.text = "w1 w1";
+      const char* const fields[] = {"", "", "", "title", "body"};
+      clause.field = fields[prng.Below(5)];
+      if (prng.OneIn(3)) clause.occur = Occur::kMust;
+      if (prng.OneIn(4)) clause.boost = 0.1 + 3 * prng.Uniform();
+      SearchOptions options;
+      const uint64_t sizes[] = {1, 10, 10, 100, 5000};
+      options.k = sizes[prng.Below(5)];
+      if (prng.OneIn(6)) options.offset = prng.Below(30);
+      if (prng.OneIn(3)) options.b = prng.OneIn(2) ? 0 : 1;
+      if (prng.OneIn(8)) options.k1 = prng.OneIn(2) ? 0 : 100;
+      SCOPED_TRACE(absl::StrCat("phrase ", i, ": ", clause.field, ":\"", clause.text, "\", k ", options.k));
+      Query query;
+      query.clauses = {clause};
+      found += Search(query, options, Traversal::kExhaustive).total;
+      ASSERT_NO_FATAL_FAILURE(ExpectSamePage(query, options));
+    }
+    EXPECT_GT(found, static_cast<uint64_t>(queries) * 20);
+  }
+
   const testing::TempDir directory_;
   std::unique_ptr<Store> store_;
 };
@@ -133,17 +162,19 @@ class PrunedTest : public ::testing::Test {
 TEST_F(PrunedTest, OneSegment) {
   Fill({.documents = 60'000});
   ExpectSamePages(300);
+  ExpectSamePhrasePages(150);
 }
 
 TEST_F(PrunedTest, SegmentsWithDeadDocuments) {
   Fill({.documents = 50'000, .flushes = 3, .deletes = 5'000});
   ExpectSamePages(200);
+  ExpectSamePhrasePages(100);
 }
 
 // What ties with the last hit of the page comes after it by DocumentId.
 TEST_F(PrunedTest, EqualScoresEverywhere) {
   Fill({.documents = 20'000, .flushes = 2, .deletes = 2'000, .all_alike = true});
-  for (const char* text : {"w1", "w1 w2", "w3 w2 w1", "body:w1", "title:w1 body:w3"}) {
+  for (const char* text : {"w1", "w1 w2", "w3 w2 w1", "body:w1", "title:w1 body:w3", "\"w1 w2\"", "title:\"w1 w2\""}) {
     for (const uint64_t k : {1, 10, 1000, 30'000}) {
       SearchOptions options;
       options.k = k;
@@ -196,6 +227,10 @@ TEST_F(PrunedTest, ReadsLess) {
     const uint64_t all = Search(*query, {}, Traversal::kExhaustive).postings_read;
     EXPECT_LT(Search(*query, {}, Traversal::kPruned).postings_read * 2, all) << text;
   }
+  // Most documents with a phrase that is everywhere are not even found to have it.
+  const auto phrase = ParseQuery("\"w1 w2\"");
+  ASSERT_OK(phrase);
+  EXPECT_LT(Search(*phrase, {}, Traversal::kPruned).total * 10, Search(*phrase, {}, Traversal::kExhaustive).total);
 }
 
 }  // namespace

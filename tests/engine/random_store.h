@@ -30,6 +30,7 @@ class RandomStore {
 
  private:
   std::string RandomWords();
+  std::string FrequentWord();
   Prng prng_;
   uint64_t keys_;
 };

@@ -2,6 +2,7 @@
 #include "src/query/execution.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,12 @@ Clause RandomClause(Prng* prng) {
   clause.text = clause.field == "id" ? absl::StrCat("k", prng->Below(80)) : RandomWord(prng);
   if (prng->OneIn(4) && clause.field != "id" && clause.field != "tag")
     absl::StrAppend(&clause.text, " ", RandomWord(prng));
-  if (prng->OneIn(12)) clause.text = "nowhere";
+  if (prng->OneIn(3) && clause.field != "id") {
+    clause.phrase = true;
+    for (uint64_t more = prng->Below(3); more > 0; --more) absl::StrAppend(&clause.text, " ", RandomWord(prng));
+    if (prng->OneIn(8)) clause.text += " " + clause.text;
+  }
+  if (prng->OneIn(12)) clause.text = clause.phrase ? "w0 nowhere" : "nowhere";
   const uint64_t occur = prng->Below(10);
   clause.occur = occur < 7 ? Occur::kShould : occur < 9 ? Occur::kMust : Occur::kMustNot;
   if (prng->OneIn(3)) clause.boost = 0.1 + 5 * prng->Uniform();
@@ -104,7 +110,7 @@ std::string Show(const Query& query) {
                     c.occur == Occur::kMust      ? "+"
                     : c.occur == Occur::kMustNot ? "-"
                                                  : "",
-                    c.field, ":\"", c.text, "\"^", c.boost, " ");
+                    c.field, c.phrase ? ":\"" : ":(", c.text, c.phrase ? "\"^" : ")^", c.boost, " ");
   }
   return text;
 }
@@ -276,6 +282,61 @@ TEST_F(ExecutionTest, TheOneFieldOfAGroupIsTheGroup) {
   EXPECT_EQ(once->total, 1u);
 }
 
+Clause Phrase(const std::string& text, Occur occur = Occur::kShould) { return {occur, "", text, 1, true}; }
+
+TEST_F(ExecutionTest, APhraseStandsInOneValueOfOneField) {
+  Add("a", "red fox", "hen red");
+  Add("b", "fox red", "fox hen");
+  Add("c", "x red", "fox");
+  Document values;
+  values.Add("id", "d").Add("body", "red").Add("body", "fox");
+  corpus_.Put(values);
+  for (const size_t overlays : {0u, 1u, 3u}) {
+    corpus_.Cut({1, 3}, overlays);
+    SearchOptions options;
+    options.b = 0;
+    EXPECT_EQ(IdsOf(Words({Phrase("red fox")}), options), (std::vector<DocumentId>{1}));
+    EXPECT_EQ(IdsOf(Words({Phrase("fox hen")}), options), (std::vector<DocumentId>{2}));
+    EXPECT_EQ(IdsOf(Words({Phrase("x red fox")}), options), (std::vector<DocumentId>{}));
+    EXPECT_EQ(IdsOf(Words({Phrase("red fox"), Phrase("fox red")}), options), (std::vector<DocumentId>{1, 2}));
+    EXPECT_EQ(IdsOf(Words({{Occur::kMust, "", "fox", 1}, Phrase("red fox", Occur::kMustNot)}), options),
+              (std::vector<DocumentId>{2, 3, 4}));
+    EXPECT_EQ(IdsOf(Words({Phrase("red fox", Occur::kMust), Phrase("hen red", Occur::kMust)}), options),
+              (std::vector<DocumentId>{1}));
+    EXPECT_EQ(IdsOf(Words({Phrase("red nowhere"), {Occur::kShould, "", "x", 1}}), options),
+              (std::vector<DocumentId>{3}));
+    EXPECT_EQ(IdsOf(Words({Phrase("red nowhere", Occur::kMust), {Occur::kShould, "", "x", 1}}), options),
+              (std::vector<DocumentId>{}));
+  }
+}
+
+// A phrase scores as a word would that is where the phrase begins and whose idf is the sum.
+TEST_F(ExecutionTest, TheFrequencyOfAPhraseIsItsNumberOfPlaces) {
+  Add("a", "x x x y x");
+  Add("b", "x y x y x y z");
+  Add("c", "z x z y");
+  corpus_.Cut({2}, 1);
+  SearchOptions options;
+  options.b = 0;
+  const auto score_of = [&](const std::string& phrase, DocumentId id) {
+    const auto answer = corpus_.Answer(Words({Phrase(phrase)}), options);
+    EXPECT_TRUE(answer.ok());
+    for (const auto& hit : answer->hits) {
+      if (hit.id == id) return hit.score;
+    }
+    return 0.0;
+  };
+  const auto bm25 = [](double idf, double f) { return idf * 2.2 * f / (f + 1.2); };
+  const double all = std::log(1 + 0.5 / 3.5);  // idf of a word that all three have
+  EXPECT_NEAR(score_of("x x", 1), bm25(2 * all, 2), 1e-6);
+  EXPECT_NEAR(score_of("x x x", 1), bm25(3 * all, 1), 1e-6);
+  EXPECT_NEAR(score_of("x y", 1), bm25(2 * all, 1), 1e-6);
+  EXPECT_NEAR(score_of("x y", 2), bm25(2 * all, 3), 1e-6);
+  EXPECT_EQ(score_of("x y", 3), 0);
+  EXPECT_NEAR(score_of("y z", 2), bm25(all + std::log(1 + 1.5 / 2.5), 1), 1e-6);
+  EXPECT_EQ(score_of("x x x x", 1), 0);
+}
+
 TEST_F(ExecutionTest, NoDocumentsAndNoWordsGiveNoHits) {
   corpus_.Cut({}, 1);
   EXPECT_EQ(IdsOf(PlainWords("x")), (std::vector<DocumentId>{}));
@@ -290,8 +351,12 @@ TEST_F(ExecutionTest, NoDocumentsAndNoWordsGiveNoHits) {
 // Damage anywhere in what a query reads is an error, never fewer hits.
 TEST_F(ExecutionTest, DamageIsReportedBeforeHits) {
   for (int i = 0; i < 40; ++i) Add(absl::StrCat("k", i), "x y", i % 2 == 0 ? "x" : "z");
-  const Query queries[] = {PlainWords("x"), Words({{Occur::kMust, "", "x", 1}, {Occur::kMust, "", "y", 1}}),
-                           Words({{Occur::kShould, "", "x", 1}, {Occur::kMustNot, "", "z", 1}}), PlainWords("body:x")};
+  const Query queries[] = {PlainWords("x"),
+                           Words({{Occur::kMust, "", "x", 1}, {Occur::kMust, "", "y", 1}}),
+                           Words({{Occur::kShould, "", "x", 1}, {Occur::kMustNot, "", "z", 1}}),
+                           PlainWords("body:x"),
+                           Words({Phrase("x y")}),
+                           Words({{Occur::kMust, "", "y", 1}, Phrase("y x", Occur::kMustNot)})};
   for (const bool with_deaths : {false, true}) {
     if (with_deaths) corpus_.Delete("k3");
     for (const std::vector<std::string>& fields : {std::vector<std::string>{}, {"body", "note"}}) {

@@ -13,7 +13,7 @@
 namespace ashlar::query {
 namespace {
 
-constexpr uint32_t kEnglish = 6;
+constexpr uint32_t kTitle = 0, kBody = 2, kNote = 4, kEnglish = 6;
 
 // 0 title, 1 id, 2 body, 3 tag, 4 note, 5 year, 6 english, 7 blob; the group is G.
 Schema TestSchema() {
@@ -52,22 +52,28 @@ class PrepareTest : public ::testing::Test {
     if (!query.ok()) return query.status();
     return PlanOf(*query, options);
   }
-  // "+index/index:term^boost ..." in the plan's order; G is the group.
+  // "+index/index:term^boost ... index:[place=word,...]" in the plan's order; G is the group.
   std::string Show(const absl::StatusOr<Plan>& plan) {
     if (!plan.ok()) return plan.status().ToString();
     std::string text;
-    for (const PlannedTerm& term : plan->terms) {
+    const auto show = [&](const auto& part, const std::string& words) {
       absl::StrAppend(&text, text.empty() ? "" : " ",
-                      term.occur == Occur::kMust      ? "+"
-                      : term.occur == Occur::kMustNot ? "-"
+                      part.occur == Occur::kMust      ? "+"
+                      : part.occur == Occur::kMustNot ? "-"
                                                       : "");
       std::string members;
-      for (const format::IndexId member : plan->indexes[term.index].members) {
+      for (const format::IndexId member : plan->indexes[part.index].members) {
         absl::StrAppend(&members, members.empty() ? "" : "/",
                         member == format::kGroupIndex ? "G" : absl::StrCat(member));
       }
-      absl::StrAppend(&text, members, ":", term.term);
-      if (term.boost != 1) absl::StrAppend(&text, "^", term.boost);
+      absl::StrAppend(&text, members, ":", words);
+      if (part.boost != 1) absl::StrAppend(&text, "^", part.boost);
+    };
+    for (const PlannedTerm& term : plan->terms) show(term, term.term);
+    for (const PlannedPhrase& phrase : plan->phrases) {
+      std::string words;
+      for (const PlacedWord& word : phrase.words) absl::StrAppend(&words, word.place, "=", word.term, ",");
+      show(phrase, absl::StrCat("[", words, "]"));
     }
     return text;
   }
@@ -129,6 +135,69 @@ TEST_F(PrepareTest, WordsThatTheAnalyzerRemoves) {
   EXPECT_TRUE(PlanOf("english:the -x")->matches_nothing);
   EXPECT_EQ(Show(PlanOf("+english:the x")), "G:x");
   EXPECT_FALSE(PlanOf("+english:the x")->matches_nothing);
+}
+
+TEST_F(PrepareTest, Phrases) {
+  EXPECT_EQ(Show(PlanOf("\"Red Fox\"")), "G:[0=red,1=fox,]");
+  EXPECT_EQ(Show(PlanOf("+title:\"red fox red\"^2 -\"a b\"")), "+0:[0=red,1=fox,2=red,]^2 -G:[0=a,1=b,]");
+  // Their own clauses and terms; equal ones are one.
+  EXPECT_EQ(Show(PlanOf("red \"red fox\" +\"red fox\"^3 -\"red fox\"")), "G:red +G:[0=red,1=fox,]^4 -G:[0=red,1=fox,]");
+  // One word is a term.
+  EXPECT_EQ(Show(PlanOf("\"fox\" fox +\"FOX!\"")), "+G:fox^3");
+  EXPECT_EQ(Show(PlanOf("tag:\"Red Hat\" id:\"a b\"")), "1:a b 3:Red Hat");
+}
+
+TEST_F(PrepareTest, RemovedWordsKeepTheirPlaces) {
+  EXPECT_EQ(Show(PlanOf("english:\"running to the foxes\"")), "6:[0=run,3=fox,]");
+  EXPECT_EQ(Show(PlanOf("english:\"the running foxes of\"")), "6:[0=run,1=fox,]");
+  EXPECT_EQ(Show(PlanOf("english:\"the foxes\"")), "6:fox");
+  EXPECT_TRUE(PlanOf("english:\"to the\"")->matches_nothing);
+  EXPECT_TRUE(PlanOf("\"\" \"!!!\"")->matches_nothing);
+  EXPECT_EQ(Show(PlanOf("+english:\"to the\" x")), "G:x");
+  // A word that is cut has a place like others.
+  const std::string cut(255, 'x');
+  EXPECT_EQ(Show(PlanOf("\"a " + cut + "yy b\"")), "G:[0=a,1=" + cut + ",2=b,]");
+  // Without a field, each analyzer has its own.
+  SearchOptions options;
+  options.fields = {"english"};
+  EXPECT_EQ(Show(PlanOf("\"running to foxes\"", options)), "6:[0=run,2=fox,]");
+  EXPECT_EQ(Show(PlanOf("\"running to foxes\"")), "G:[0=running,1=to,2=foxes,]");
+  options.fields = {"note", "body"};
+  EXPECT_EQ(Show(PlanOf("\"running to\"", options)), "2/4:[0=running,1=to,]");
+  EXPECT_TRUE(PlanOf("\"running to\"", options)->has_merged_index);
+}
+
+TEST_F(PrepareTest, APhraseCantBeWiderThanTheGapBetweenValues) {
+  std::string wide = "english:\"fox";
+  for (int i = 0; i < 99; ++i) wide += " the";
+  EXPECT_EQ(Show(PlanOf(wide + " hen\"")), "6:[0=fox,100=hen,]");
+  ExpectInvalid(PlanOf(wide + " the hen\""), "hen");
+  EXPECT_EQ(Show(PlanOf(wide + " the\"")), "6:fox");
+}
+
+// Case C27: never an empty answer.
+TEST_F(PrepareTest, C27PhrasesNeedPositions) {
+  schema_.fields[kNote].positions = false;
+  SearchOptions options;
+  ExpectInvalid(PlanOf("note:\"red fox\""), "\"note\" can't be searched for phrases");
+  ExpectInvalid(PlanOf("x -note:\"red fox\""), "\"positions\"");
+  ExpectInvalid(Prepare(*ParseQuery("note:\"red fox\""), schema_, *analyzer_).status(), "note");
+  EXPECT_EQ(Show(PlanOf("note:\"fox\"")), "4:fox");
+  EXPECT_EQ(Show(PlanOf("note:red\\ fox")), "4:fox 4:red");
+  EXPECT_EQ(Show(PlanOf("\"red fox\"")), "G:[0=red,1=fox,]");
+  for (const std::vector<std::string>& fields :
+       {std::vector<std::string>{"note"}, {"title", "note"}, {"note", "body"}}) {
+    options.fields = fields;
+    ExpectInvalid(PlanOf("\"red fox\"", options), "note");
+    EXPECT_TRUE(PlanOf("\"fox\"", options).ok());
+  }
+  // A group keeps positions of all of its fields or of none.
+  schema_.fields[kTitle].positions = false;
+  EXPECT_FALSE(schema_.Validate().ok());
+  schema_.fields[kBody].positions = false;
+  EXPECT_TRUE(schema_.Validate().ok());
+  ExpectInvalid(PlanOf("\"red fox\""), "title");
+  EXPECT_EQ(Show(PlanOf("\"fox\"")), "G:fox");
 }
 
 TEST_F(PrepareTest, FieldsChooseTheIndex) {

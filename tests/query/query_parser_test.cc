@@ -18,7 +18,7 @@ std::string Show(const Query& query) {
                     c.occur == Occur::kMust      ? "+"
                     : c.occur == Occur::kMustNot ? "-"
                                                  : "",
-                    c.field.empty() ? "" : c.field + " = ", c.text);
+                    c.field.empty() ? "" : c.field + " = ", c.phrase ? "[" : "", c.text, c.phrase ? "]" : "");
     if (c.boost != 1) absl::StrAppend(&text, " ^ ", c.boost);
   }
   return text;
@@ -49,7 +49,25 @@ TEST(QueryParserTest, Meanings) {
       {"a\\^2", "a^2"},
       {"tag:New\\ York", "tag = New York"},
       {"back\\\\slash", "back\\slash"},
-      {"\"quoted words\"", "\"quoted | words\""},
+      {"\"two words\"", "[two words]"},
+      {"a \"b c\" d", "a | [b c] | d"},
+      {"+\"a b\" -\"c d\"", "+[a b] | -[c d]"},
+      {"title:\"a b\" +title:\"c\" -f:\"d\"", "title = [a b] | +title = [c] | -f = [d]"},
+      {"\"a b\"^2 f:\"c\"^0.5", "[a b] ^ 2 | f = [c] ^ 0.5"},
+      {"\"\"", "[]"},
+      {"\" a  +b -c:d^2 \"", "[ a  +b -c:d^2 ]"},
+      {"\"say \\\"cheese\\\" now\"", "[say \"cheese\" now]"},
+      {"\"back\\\\slash\"", "[back\\slash]"},
+      {"\"a \\b\"", "[a b]"},
+      {"\\\"a b\\\"", "\"a | b\""},
+      {"5\" nails", "5\" | nails"},
+      {"rock\"n\"roll a\"", "rock\"n\"roll | a\""},
+      {"f\"g:h i:j\"k", "f\"g = h | i = j\"k"},
+      {"\xE2\x80\x9C"
+       "a b\xE2\x80\x9D",
+       "\xE2\x80\x9C"
+       "a | b\xE2\x80\x9D"},
+      {"\"a\tb\nc\"", "[a\tb\nc]"},
       {"(a OR b)*", "(a | OR | b)*"},
       {"+\xC3\xA9t\xC3\xA9:\xE4\xB8\xAD^2", "+\xC3\xA9t\xC3\xA9 = \xE4\xB8\xAD ^ 2"},
       {"-5", "-5"},
@@ -70,21 +88,49 @@ struct Mistake {
 
 TEST(QueryParserTest, MistakesNameTheirColumn) {
   const Mistake table[] = {
-      {"+", 2},          {"-", 2},
-      {"a - b", 4},      {"++a", 2},
-      {"a +-b", 4},      {":word", 1},
-      {"a :b", 3},       {"field:", 7},
-      {"+field:", 8},    {"f: word", 3},
-      {"^2", 1},         {"f:^2", 3},
-      {"word^", 6},      {"word^x", 6},
-      {"word^2x", 6},    {"word^0", 6},
-      {"word^-1", 6},    {"word^1e7", 6},
-      {"word^inf", 6},   {"word^nan", 6},
-      {"word^1e999", 6}, {"word^1e-999", 6},
-      {"a^2^3", 3},      {"word\\", 5},
-      {"a^+2", 3},       {"\xC3\xA9 \xC3\xA9^", 5},
-      {"ab \xFF", 4},    {"\xC3\xA9\xC3", 2},
+      {"+", 2},
+      {"-", 2},
+      {"a - b", 4},
+      {"++a", 2},
+      {"a +-b", 4},
+      {":word", 1},
+      {"a :b", 3},
+      {"field:", 7},
+      {"+field:", 8},
+      {"f: word", 3},
+      {"^2", 1},
+      {"f:^2", 3},
+      {"word^", 6},
+      {"word^x", 6},
+      {"word^2x", 6},
+      {"word^0", 6},
+      {"word^-1", 6},
+      {"word^1e7", 6},
+      {"word^inf", 6},
+      {"word^nan", 6},
+      {"word^1e999", 6},
+      {"word^1e-999", 6},
+      {"a^2^3", 3},
+      {"word\\", 5},
+      {"a^+2", 3},
+      {"\xC3\xA9 \xC3\xA9^", 5},
+      {"ab \xFF", 4},
+      {"\xC3\xA9\xC3", 2},
       {"x^0x10", 3},
+      {"\"", 1},
+      {"\"a b", 1},
+      {"a +\"b c", 4},
+      {"f:\"a b", 3},
+      {"\xC3\xA9 \"\xC3\xA9", 3},
+      {"\"a\\", 1},
+      {"\"a\\\"", 1},
+      {"\"a b\"c", 6},
+      {"\"a b\":c", 6},
+      {"\"a b\"\"c\"", 6},
+      {"\"a b\"~2", 6},
+      {"\"a b\"^", 7},
+      {"\"a b\"^x", 7},
+      {"a \"b\" c\" \"", 10},
   };
   for (const Mistake& row : table) {
     const absl::Status status = ParseQuery(row.query).status();
@@ -109,6 +155,7 @@ TEST(QueryParserTest, PlainWordsGiveNoCharacterAMeaning) {
     EXPECT_EQ(clause.boost, 1.0);
   }
   EXPECT_TRUE(PlainWords("").clauses.empty());
+  EXPECT_EQ(Show(PlainWords("he said \"yes and no\"")), "he | said | \"yes | and | no\"");
 }
 
 // Whatever parses must come back the same from its own escaped form.
@@ -116,7 +163,7 @@ std::string Escaped(const Query& query) {
   std::string text;
   const auto append = [&text](const std::string& word) {
     for (const char c : word) {
-      if (c == ' ' || (c >= '\t' && c <= '\r') || std::string("\\+-:^").find(c) != std::string::npos) text += '\\';
+      if (c == ' ' || (c >= '\t' && c <= '\r') || std::string("\\+-:^\"").find(c) != std::string::npos) text += '\\';
       text += c;
     }
   };
@@ -124,7 +171,9 @@ std::string Escaped(const Query& query) {
     text += c.occur == Occur::kMust ? " +" : c.occur == Occur::kMustNot ? " -" : " ";
     append(c.field);
     if (!c.field.empty()) text += ':';
+    if (c.phrase) text += '"';
     append(c.text);
+    if (c.phrase) text += '"';
     if (c.boost != 1) absl::StrAppend(&text, "^", absl::StrFormat("%.17g", c.boost));
   }
   return text;

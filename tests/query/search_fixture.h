@@ -3,6 +3,7 @@
 #ifndef ASHLAR_TESTS_QUERY_SEARCH_FIXTURE_H_
 #define ASHLAR_TESTS_QUERY_SEARCH_FIXTURE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,8 +20,8 @@
 #include "src/overlay/overlay.h"
 #include "src/query/execution.h"
 #include "src/query/prepare.h"
-#include "src/text/analyzed_document.h"
 #include "src/testing/oracle.h"
+#include "src/text/analyzed_document.h"
 
 namespace ashlar::query {
 
@@ -28,9 +29,10 @@ using IndexTerm = std::pair<format::IndexId, std::string>;
 struct PlainPosting {
   uint32_t document;
   uint32_t frequency;
+  std::vector<std::vector<uint32_t>> positions = {};  // by field of the index
 };
 
-// Models PostingCursor over a vector. Fails for good when it reaches posting `fails_at`.
+// Models PositionCursor over a vector. Fails for good when it reaches posting `fails_at`.
 class PlainCursor {
  public:
   PlainCursor() = default;
@@ -42,6 +44,14 @@ class PlainCursor {
     while (!ended() && postings_[at_].document < target) ++at_;
   }
   uint32_t postings() const { return static_cast<uint32_t>(postings_.size()); }
+  void AppendPositions(std::vector<uint32_t>* positions, std::vector<uint32_t>* counts) const {
+    counts->clear();
+    if (ended()) return;
+    for (const std::vector<uint32_t>& field : postings_[at_].positions) {
+      positions->insert(positions->end(), field.begin(), field.end());
+      counts->push_back(static_cast<uint32_t>(field.size()));
+    }
+  }
   absl::Status status() const {
     return at_ >= fails_at_ ? DataLoss("file", "postings", at_, "planted damage") : absl::OkStatus();
   }
@@ -80,6 +90,7 @@ struct PlainSource {
     const auto found = lists.find({index, std::string(term)});
     return found == lists.end() ? PlainCursor() : PlainCursor(found->second, cursors_fail_at);
   }
+  Cursor OpenPositions(format::IndexId index, std::string_view term) const { return OpenTerm(index, term); }
   absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const {
     if (lengths_fail) return DataLoss("file", "lengths", 0, "planted damage");
     const auto found = lengths.find(index);
@@ -109,6 +120,7 @@ struct OverlaySource {
   Cursor OpenTerm(format::IndexId index, std::string_view term) const {
     return searched->OpenTerm(index, term, documents);
   }
+  Cursor OpenPositions(format::IndexId index, std::string_view term) const { return OpenTerm(index, term); }
   absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return searched->OpenLengths(index); }
 };
 static_assert(Source<OverlaySource>);
@@ -245,6 +257,8 @@ class Corpus {
     return sum;
   }
 
+  static constexpr size_t kFieldsMax = 8;  // of a schema of these tests
+
   void AddPlain(size_t begin, size_t end) {
     PlainSource source;
     source.base = static_cast<uint32_t>(begin);
@@ -255,7 +269,7 @@ class Corpus {
       source.dead.push_back(row.death != 0);
       source.any_dead = source.any_dead || row.death != 0;
       if (schema_.KeyIndex() >= 0)
-        AddPosting(&source, static_cast<uint32_t>(schema_.KeyIndex()), row.analyzed.key, ordinal);
+        AddPosting(&source, static_cast<uint32_t>(schema_.KeyIndex()), row.analyzed.key, ordinal, 0, 0);
       for (size_t f = 0; f < row.analyzed.field_count; ++f) {
         const text::FieldTokens& field = row.analyzed.fields[f];
         for (const format::IndexId index : IndexesOf(field.field)) {
@@ -263,7 +277,7 @@ class Corpus {
           lengths.resize(end - begin);
           lengths[ordinal] += field.length();
           for (const text::Token& token : field.stream.tokens) {
-            AddPosting(&source, index, std::string(token.term(field.stream.bytes)), ordinal);
+            AddPosting(&source, index, std::string(token.term(field.stream.bytes)), ordinal, f, token.position);
           }
         }
       }
@@ -271,10 +285,14 @@ class Corpus {
     plain_.push_back(std::move(source));
   }
 
-  static void AddPosting(PlainSource* source, format::IndexId index, const std::string& term, uint32_t ordinal) {
+  static void AddPosting(PlainSource* source, format::IndexId index, const std::string& term, uint32_t ordinal,
+                         size_t field, uint32_t position) {
     std::vector<PlainPosting>& list = source->lists[{index, term}];
     if (list.empty() || list.back().document != ordinal) list.push_back({ordinal, 0});
     ++list.back().frequency;
+    std::vector<std::vector<uint32_t>>& positions = list.back().positions;
+    positions.resize(std::max(positions.size(), kFieldsMax));
+    positions[field].push_back(position);
   }
 
   void AddOverlay(size_t begin, size_t end) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "src/query/phrase_cursor.h"
 #include "tests/segment/index_support.h"
 
 namespace ashlar::segment {
@@ -91,6 +92,25 @@ void LookIntoWindows(PostingCursor cursor, Findings* findings) {
   Note(cursor.status(), findings);
 }
 
+void WalkPhrase(const IndexReader& reader, const Model& model, const std::string& first, Findings* findings) {
+  const std::string& second = model.terms.begin()->first;
+  using Phrase = query::PhraseCursor<PostingCursor>;
+  std::vector<Phrase::Word> words;
+  words.emplace_back(reader.OpenTerm(first), std::vector<uint32_t>{0, 2});
+  words.emplace_back(reader.OpenTerm(second), std::vector<uint32_t>{1});
+  Phrase phrase(std::move(words));
+  query::Settle(&phrase);
+  for (int64_t before = -1; phrase.document() != format::kNoDocument; phrase.Next()) {
+    ASSERT_GT(int64_t{phrase.document()}, before);
+    ASSERT_LT(phrase.document(), model.documents);
+    ASSERT_GE(phrase.frequency(), 1u);
+    before = phrase.document();
+    Mix(phrase.document(), findings);
+    Mix(phrase.frequency(), findings);
+  }
+  Note(phrase.status(), findings);
+}
+
 Findings LookAtEverything(const IndexBytes& bytes, const Model& model) {
   Findings findings;
   const PlainBytes terms(bytes.terms, "terms"), headers(bytes.headers, "block headers");
@@ -108,6 +128,7 @@ Findings LookAtEverything(const IndexBytes& bytes, const Model& model) {
     WalkCursor((*reader)->OpenTerm(term, largest), model.documents, &findings);
     SeekCursor((*reader)->OpenTerm(term), model.documents, &findings);
     LookIntoWindows((*reader)->OpenTerm(term), &findings);
+    WalkPhrase(**reader, model, term, &findings);
   }
   TermIterator iterator = (*reader)->Terms();
   std::string before;

@@ -165,6 +165,9 @@ exits "nothing but not" 1 "$ashlar" search s -- '-kept'
 exits "an unknown field in a query" 1 "$ashlar" search s 'nobody:x'
 says "which field" nobody
 exits "a bytes field in a query" 1 "$ashlar" search s 'raw:x'
+exits "a phrase without an end" 1 "$ashlar" search s '+kept "and so on'
+says "the column of its beginning" "column 7"
+exits "a phrase with something behind it" 1 "$ashlar" search s '"kept"x'
 exits "-k 0" 1 "$ashlar" search s kept -k 0
 exits "-k 10000000" 0 "$ashlar" search s kept -k 10000000 --json
 json "as many as there are" 'len(j["hits"]) == 2'

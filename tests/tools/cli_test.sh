@@ -119,6 +119,12 @@ says "which file" nobody.jsonl
 exits "add --create" 0 "$ashlar" add made books.jsonl.gz --create --analyzer english
 exits "stemmed search" 0 "$ashlar" search made stones --json
 json "stems" 'sorted(h["key"] for h in j["hits"]) == ["a", "b"]'
+exits "a phrase, stemmed" 0 "$ashlar" search made '"squared stones"' --json
+json "the phrase" '[h["key"] for h in j["hits"]] == ["a"]'
+exits "the words the other way round" 0 "$ashlar" search made 'stone -"squared stone" title:"Brick"' --json
+json "not the phrase" 'sorted(h["key"] for h in j["hits"]) == ["b", "c"]'
+exits "a phrase without an end" 1 "$ashlar" search made 'stone "squared'
+says "where it begins" "column 7"
 exits "a removed word" 0 "$ashlar" search made the --json
 json "no hits" 'j["hits"] == [] and j["total"] == 0'
 exits "add without --create" 1 "$ashlar" add nothere books.jsonl

@@ -137,9 +137,9 @@ absl::Status RunSearch(const SearchArguments& arguments) {
 void AddSearchCommand(Program* program) {
   auto arguments = std::make_shared<SearchArguments>();
   SearchOptions& options = arguments->options;
-  CLI::App* command = program->app.add_subcommand(
-      "search",
-      "Search: any of these words, +must, -not, field:word, word^2 (put -- before a query that begins with -)");
+  CLI::App* command = program->app.add_subcommand("search",
+                                                  "Search: any of these words, +must, -not, field:word, word^2, \"a "
+                                                  "phrase\" (put -- before a query that begins with -)");
   command->add_option("DIR", arguments->directory, "Directory of the store")->required();
   command->add_option("QUERY", arguments->query, "Query")->required();
   command->add_option("-k", options.k, "Hits")->check(WholeNumber(0, UINT64_MAX))->capture_default_str();

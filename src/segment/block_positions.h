@@ -1,0 +1,40 @@
+// BlockPositions: the positions of a block's postings (SPEC P-11), decoded as they are asked for and each stream once.
+#ifndef ASHLAR_SRC_SEGMENT_BLOCK_POSITIONS_H_
+#define ASHLAR_SRC_SEGMENT_BLOCK_POSITIONS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "format/packed_stream.h"
+#include "format/posting_block.h"
+
+namespace ashlar::segment {
+
+class BlockPositions {
+ public:
+  // The steps lie in [in, end), as many as the n totals say; format::kPackedSlack bytes beyond must be readable.
+  void Open(const std::byte* in, const std::byte* end, const uint32_t* totals, uint32_t n);
+  // Appends the positions of one field of a posting: the sums of n of its steps, after `skip` of them. False for bytes
+  // that break P-11 and positions beyond 32 bits; what was appended then does not count. Cheap if postings do not fall.
+  bool Append(uint32_t posting, uint64_t skip, uint32_t n, std::vector<uint32_t>* out);
+  // Whether the last step ends the bytes.
+  bool EndsHere();
+
+ private:
+  bool Load(uint64_t stream);
+
+  const std::byte* begin_ = nullptr;
+  const std::byte* end_ = nullptr;
+  const std::byte* next_ = nullptr;  // the stream after the decoded or skipped ones
+  uint64_t next_stream_ = 0;
+  uint64_t decoded_ = UINT64_MAX;  // stream in values_
+  uint64_t count_ = 0;
+  std::array<uint64_t, format::kBlockPostings> first_steps_;  // by posting
+  std::array<uint32_t, format::kStreamValuesMax + format::kUnpackSlack> values_;
+};
+
+}  // namespace ashlar::segment
+
+#endif  // ASHLAR_SRC_SEGMENT_BLOCK_POSITIONS_H_
