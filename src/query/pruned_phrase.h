@@ -30,6 +30,7 @@ namespace ashlar::query {
 template <class C, class L>
 concept CanPrunePhrases = BoundedCursor<C> && PositionCursor<C> && requires(C c, const L& lengths, uint32_t at) {
   { lengths.column() } -> std::same_as<const std::byte*>;
+  { c.StepsInBlock(at) } -> std::same_as<std::span<const uint32_t>>;
   {c.MoveInBlock(at)};  // to posting `at` of the block that MoveToBlock decoded, or of a list without blocks
 };
 
@@ -159,14 +160,37 @@ class PrunedPhrase {
     const float k = KOf(document);
     if (simd::BoundOf(weight_, static_cast<float>(frequency), k) < needed) return false;
     if (has_deaths_ && source_.IsDead(document)) return false;
-    lead().Enter(at);
-    for (size_t i = 1; i < lists_.size(); ++i) lists_[i].Enter();
-    const uint32_t count = matcher_.CountHere(LeastFrequency(needed, k, frequency));
+    const uint32_t least = LeastFrequency(needed, k, frequency);
+    lead().Select(at);
+    if (least > 1 && lists_.size() > 1 && !MayBegin(least)) return false;
+    for (List& list : lists_) list.Enter();
+    const uint32_t count = matcher_.CountHere(least);
     if (count == 0) return false;
     const int32_t score = Contribution(weight_, count, k);
     if (score < needed) return false;
     ++out_.total;
     out_.top.Offer(score, base_ + document);
+    return true;
+  }
+
+  // Whether the first two words can stand beside each other that often. Most documents are through after a look at a
+  // few steps.
+  bool MayBegin(uint32_t least) {
+    const bool lead_is_rarer = lists_[0].frequency() <= lists_[1].frequency();
+    const size_t rarer = lead_is_rarer ? 0 : 1;
+    const std::span<const uint32_t> few = lists_[rarer].Steps();
+    const std::span<const uint32_t> many = lists_[1 - rarer].Steps();
+    if (few.empty() || many.empty()) return true;
+    const auto& words = matcher_.words();
+    const int64_t distance = int64_t{words[1 - rarer].places[0]} - int64_t{words[rarer].places[0]};
+    size_t may_miss = few.size() - least;
+    size_t next = 1;
+    int64_t wanted = distance, position = many[0];
+    for (const uint32_t step : few) {
+      wanted += step;
+      while (position < wanted && next < many.size()) position += many[next++];
+      if (position != wanted && may_miss-- == 0) return false;
+    }
     return true;
   }
 
@@ -261,9 +285,11 @@ class PrunedPhrase<S, C, L>::List {
   }
   uint32_t frequency() const { return frequencies_[at_]; }  // of what was found
 
+  // Makes a posting of the block the one that was found.
+  void Select(uint32_t at) { at_ = at; }
+  std::span<const uint32_t> Steps() { return cursor_->StepsInBlock(at_); }
   // Has the cursor stand there, for positions.
   void Enter() { cursor_->MoveInBlock(at_); }
-  void Enter(uint32_t at) { cursor_->MoveInBlock(at); }
 
   uint64_t postings_read() const { return postings_read_; }
 

@@ -519,6 +519,13 @@ void PostingCursor::MoveInBlock(uint32_t at) {
   if (at < count_) Enter(at);
 }
 
+std::span<const uint32_t> PostingCursor::StepsInBlock(uint32_t at) {
+  State& s = *state_;
+  if (!s.has_blocks || s.grouped() || !s.source.shape.positions || at >= count_) return {};
+  if (!s.OpenPositions().ok()) return {};
+  return s.block_positions->Steps(at, s.totals[at]);
+}
+
 absl::Status PostingCursor::MemberFrequencies(std::vector<uint32_t>* frequencies) {
   frequencies->clear();
   if (count_ == 0) return status();

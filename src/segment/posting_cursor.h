@@ -107,6 +107,10 @@ class PostingCursor {
   const format::Window* OpenWindow(uint32_t window);
   // To a posting of the block (of a short list), counted from its first one. Not beyond them.
   void MoveInBlock(uint32_t at);
+  // The positions of such a posting as steps, in an index of one field: the first, then the gaps. Empty where that
+  // would not be a look at what is there: in short lists, in groups, for more than 128 steps, for damage. Valid until
+  // the next call.
+  std::span<const uint32_t> StepsInBlock(uint32_t at);
   // The postings of the current block (of a short list: of all) from the current one on, decoded; empty at the end.
   std::span<const uint32_t> block_documents() const { return {documents_ + at_, count_ - at_}; }
   std::span<const uint32_t> block_frequencies() const { return {frequencies_ + at_, count_ - at_}; }
