@@ -226,7 +226,7 @@ void Pruned<S, C, L>::MergeAll() {
     size_t begin = 0;
     for (size_t i = 0; i < ends.size(); i += 2) {
       const size_t middle = ends[i], end = i + 1 < ends.size() ? ends[i + 1] : middle;
-      MergeTwo(&postings[begin], middle - begin, postings.data() + middle, end - middle, &merged[begin]);
+      MergeTwo(postings.data() + begin, middle - begin, postings.data() + middle, end - middle, merged.data() + begin);
       merged_ends.push_back(end);
       begin = end;
     }
