@@ -280,6 +280,7 @@ says "why not" "written to"
 python3 -c 'import json
 for i in range(20000): print(json.dumps({"id": str(i), "body": f"stone {i} of {i % 97}"}))' >many.jsonl
 exits "a store to write to" 0 "$ashlar" create busy --infer many.jsonl
+: >acks  # which the shell behind & may not have made when it is read
 "$ashlar" add busy many.jsonl --batch 50 --acks --durability os >acks 2>/dev/null &
 writer=$!
 for i in 1 2 3 4 5; do

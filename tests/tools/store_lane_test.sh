@@ -17,7 +17,7 @@ hashes = {}
 for row in report["rows"]:
     if "result_hash" in row:
         hashes.setdefault(row["name"], set()).add((row["mode"], row["traversal"], row["result_hash"]))
-assert len(hashes) == 8, hashes.keys()
+assert len(hashes) == 9, hashes.keys()
 for name, found in hashes.items():
     assert len({hash for _, _, hash in found}) == 1, (name, found)
     assert {mode for mode, _, _ in found} == {"mapped", "array", "overlay"}, (name, found)
