@@ -94,11 +94,6 @@ WindowShape AppendWindow(std::span<const uint16_t> offsets, std::span<const uint
   return shape;
 }
 
-void PlainUnpackBytes(const std::byte* in, size_t n, uint32_t width, uint8_t* values) {
-  for (size_t i = 0; i < n; ++i)
-    values[i] = static_cast<uint8_t>(LoadU16(in + i * width / 8) >> (i * width % 8) & AllOnes(width));
-}
-
 bool Window::Open(const std::byte* in, uint64_t bytes, WindowShape shape, const uint8_t* slice_counts) {
   const bool column = shape.encoding == WindowEncoding::kColumn;
   if (!column && shape.encoding != WindowEncoding::kBitmap) return false;

@@ -33,7 +33,6 @@ WindowShape AppendWindow(std::span<const uint16_t> offsets, std::span<const uint
 
 // How values of a slice are unpacked: `values` has room for kSliceDocuments.
 using UnpackBytes = void (*)(const std::byte* in, size_t n, uint32_t width, uint8_t* values);
-void PlainUnpackBytes(const std::byte* in, size_t n, uint32_t width, uint8_t* values);
 
 // A window where it lies; kPackedSlack bytes after it are readable.
 class Window {

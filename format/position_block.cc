@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "format/packed_stream.h"
+
 namespace ashlar::format {
 
 bool AppendSteps(std::span<const uint32_t> frequencies, std::span<const uint32_t> positions,
@@ -39,48 +41,6 @@ void AppendPositionBlock(std::span<const uint32_t> steps, ByteBuffer* out) {
   for (size_t at = 0; at < steps.size(); at += kStreamValuesMax) {
     AppendStream(steps.data() + at, std::min(kStreamValuesMax, steps.size() - at), out);
   }
-}
-
-bool PositionBlockReader::Load(uint64_t stream) {
-  if (stream == decoded_) return true;
-  if (stream < next_stream_) {
-    next_ = begin_;
-    next_stream_ = 0;
-  }
-  decoded_ = UINT64_MAX;
-  for (; next_stream_ < stream; ++next_stream_) {
-    next_ = SkipStream(next_, end_, kStreamValuesMax);
-    if (next_ == nullptr) return false;
-  }
-  const auto n = static_cast<size_t>(std::min<uint64_t>(kStreamValuesMax, count_ - stream * kStreamValuesMax));
-  next_ = ReadStream(next_, end_, n, values_.data());
-  if (next_ == nullptr) return false;
-  ++next_stream_;
-  decoded_ = stream;
-  return true;
-}
-
-bool PositionBlockReader::EndsHere() {
-  if (count_ == 0) return begin_ == end_;
-  return Load((count_ - 1) / kStreamValuesMax) && next_ == end_;
-}
-
-bool PositionBlockReader::Read(uint64_t from, uint64_t n, std::vector<uint32_t>* out) {
-  if (n > count_ || from > count_ - n) return false;
-  while (n > 0) {
-    if (!Load(from / kStreamValuesMax)) {
-      next_ = begin_;  // so that a later call fails again instead of reading from null
-      next_stream_ = 0;
-      return false;
-    }
-    const uint64_t at = from % kStreamValuesMax;
-    const uint64_t part = std::min(n, kStreamValuesMax - at);
-    out->insert(out->end(), values_.begin() + static_cast<ptrdiff_t>(at),
-                values_.begin() + static_cast<ptrdiff_t>(at + part));
-    from += part;
-    n -= part;
-  }
-  return true;
 }
 
 }  // namespace ashlar::format

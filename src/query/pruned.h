@@ -54,23 +54,10 @@ class Pruned {
                        [](const Term& term) { return term.occur == Occur::kMustNot || term.cursor.is_bounded(); });
   }
   // Whether it finds every match all the same, and counts them.
-  static bool CountsAll(const std::vector<Term>& terms) {
-    uint64_t postings = 0;
-    for (const Term& term : terms) {
-      if (term.occur == Occur::kMust) return false;
-      postings += term.occur == Occur::kMustNot ? 0 : term.cursor.postings();
-    }
-    return postings <= kFewPostings;
-  }
-  // Whether there is enough to skip.
+  static bool CountsAll(const std::vector<Term>& terms) { return !HasMust(terms) && PostingsOf(terms) <= kFewPostings; }
+  // Whether it is faster than reading one document after the other.
   static bool IsWorthIt(const std::vector<Term>& terms) {
-    uint64_t postings = 0;
-    bool must = false;
-    for (const Term& term : terms) {
-      postings += term.occur == Occur::kMustNot ? 0 : term.cursor.postings();
-      must |= term.occur == Occur::kMust;
-    }
-    return postings > (must ? kFewPostings : kVeryFewPostings);
+    return PostingsOf(terms) > (HasMust(terms) ? kFewPostings : kVeryFewPostings);
   }
 
   Pruned(const S& source, std::vector<Term>* terms, Collected* out)
@@ -78,7 +65,8 @@ class Pruned {
         has_deaths_(source.has_deaths()),
         base_(source.put_order_base()),
         document_count_(source.document_count()),
-        out_(*out) {
+        out_(*out),
+        counts_all_(CountsAll(*terms)) {
     for (Term& term : *terms) {
       if (term.occur == Occur::kMustNot) {
         must_not_.push_back(&term);
@@ -92,7 +80,7 @@ class Pruned {
   }
 
   void Run() {
-    if (must_.empty() && PostingsOfAll() <= kFewPostings) {
+    if (counts_all_) {
       MergeAll();
     } else {
       out_.total_is_exact = false;
@@ -117,16 +105,22 @@ class Pruned {
   static constexpr uint32_t kProbesPerWindow = 48;  // that cost as much as adding dense windows
   static constexpr size_t kWindowsFirst = 10;       // that raise the threshold before the rest is looked at
 
+  static bool HasMust(const std::vector<Term>& terms) {
+    return std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.occur == Occur::kMust; });
+  }
+  // Of the lists that bring documents.
+  static uint64_t PostingsOf(const std::vector<Term>& terms) {
+    uint64_t postings = 0;
+    for (const Term& term : terms) postings += term.occur == Occur::kMustNot ? 0 : term.cursor.postings();
+    return postings;
+  }
+
   // The least score with which this document, or a later one, may still enter.
   int32_t Needed(uint32_t document) const {
-    int32_t needed = floor_ == 0 ? 0 : ScoreToReach(floor_, document);
-    if (out_.top.full()) needed = std::max(needed, ScoreToReach(out_.top.lowest() + 1, document));
-    return needed;
+    const uint32_t put_order = base_ + document;
+    return std::max(TopK::ScoreToReach(floor_, put_order), out_.top.Needed(put_order));
   }
-  int32_t ScoreToReach(uint64_t key, uint32_t document) const {
-    const int32_t score = TopK::ScoreOf(key);
-    return TopK::KeyOf(score, base_ + document) >= key ? score : score + 1;
-  }
+  static uint32_t WindowOf(uint32_t document) { return document / static_cast<uint32_t>(simd::kWindow); }
 
   void Offer(uint32_t document, int32_t score) { Offer(document, score, &out_.top); }
   void Offer(uint32_t document, int32_t score, TopK* top) {
@@ -139,10 +133,10 @@ class Pruned {
     top->Offer(score, base_ + document);
   }
 
-  uint64_t PostingsOfAll() const {
-    uint64_t postings = 0;
-    for (const List& list : lists_) postings += list.postings();
-    return postings;
+  // The candidates that have their whole score.
+  void OfferCandidates(size_t n, int32_t needed) {
+    n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
+    for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
   }
 
   // --- few postings ---
@@ -188,13 +182,14 @@ class Pruned {
   const uint32_t base_;
   const uint32_t document_count_;
   Collected& out_;
+  const bool counts_all_;
   const simd::Kernels& kernels_ = simd::BestKernels();
   std::deque<List> lists_;   // which do not move
   std::vector<List*> must_;  // rarest first
   std::vector<List*> should_;
   std::vector<Term*> must_not_;
   std::vector<int32_t> window_bounds_;             // of all lists together
-  uint64_t floor_ = 0;                             // so many hits as the page has reach this key; 0: not known
+  uint64_t floor_ = 0;                             // so many hits as the page has reach this key
   std::vector<List*> strongest_;                   // all of them by bound, descending
   std::vector<int32_t> later_bounds_;              // of lists behind the lead, in the windows of one block
   std::vector<std::pair<int32_t, List*>> active_;  // (bound, list) of this window, ascending
@@ -213,7 +208,7 @@ template <class S, class C, class L>
 void Pruned<S, C, L>::MergeAll() {
   std::vector<uint64_t> postings, merged;  // document << 32 | contribution
   std::vector<size_t> ends;                // of the lists in `postings`
-  postings.reserve(PostingsOfAll());
+  postings.reserve(kFewPostings);
   for (List& list : lists_) {
     list.Flatten();
     for (size_t i = 0; i < list.documents().size(); ++i)
@@ -351,8 +346,7 @@ template <class S, class C, class L>
 void Pruned<S, C, L>::ScoreLed(size_t lead, size_t n, TopK* top) {
   if (n == 0) return;
   const int32_t needed = Needed(documents_[0]);
-  const auto window_of = [](uint32_t document) { return document / static_cast<uint32_t>(simd::kWindow); };
-  int32_t more = BoundOfLater(lead, window_of(documents_[0]), window_of(documents_[n - 1]));
+  int32_t more = BoundOfLater(lead, WindowOf(documents_[0]), WindowOf(documents_[n - 1]));
   for (size_t i = lead + 1; i < strongest_.size() && n > 0; ++i) {
     n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, more, needed);
     if (later_bounds_[i] == 0) continue;
@@ -436,11 +430,8 @@ void Pruned<S, C, L>::Lead(size_t lead) {
   for (uint32_t block = 0; block < list->blocks(); ++block) {
     const uint32_t first = list->FirstPossible(block);
     const uint32_t last = list->has_blocks() ? list->LastPossible(block) : document_count_ - 1;
-    const auto window_of = [](uint32_t document) { return document / static_cast<uint32_t>(simd::kWindow); };
     const int32_t needed = Needed(first);
-    const int32_t more = list->has_blocks()
-                             ? BoundOfLater(lead, window_of(first), window_of(std::min(last, document_count_ - 1)))
-                             : BoundOfLater(lead, 0, window_of(document_count_ - 1));
+    const int32_t more = BoundOfLater(lead, WindowOf(first), WindowOf(std::min(last, document_count_ - 1)));
     if (list->block_bound(block) + more < needed) continue;
     list->Load(block);
     const std::span<const uint32_t> documents = list->documents();
@@ -469,7 +460,7 @@ void Pruned<S, C, L>::BoundWindows() {
     for (uint32_t window = 0; window < windows; ++window) window_bounds_[window] += list.window_bound(window);
     if (!list.has_windows()) continue;
     bounds_.resize(simd::kWindow);
-    while ((int64_t{list.bound()} + (int64_t{1} << shift_) - 1) >> shift_ > 255) ++shift_;
+    while (ShiftedUp(list.bound(), shift_) > 255) ++shift_;
   }
 }
 
@@ -527,8 +518,7 @@ void Pruned<S, C, L>::Window(uint32_t window) {
     passed_over -= active_[i].first;
     Probe(active_[i].second, n, needed - passed_over, Probing::kOptional);
   }
-  n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
-  for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
+  OfferCandidates(n, needed);
 }
 
 // Whether dense windows are added whole: an essential one has to be, the others if probing them would cost more.
@@ -564,7 +554,7 @@ void Pruned<S, C, L>::AddBoundsFirst(uint32_t window, size_t non_essential, int3
       passed_over += active_[i].first;
     }
   }
-  const int64_t limit = (int64_t{needed} - passed_over + (int64_t{1} << shift_) - 1) >> shift_;
+  const int64_t limit = ShiftedUp(int64_t{needed} - passed_over, shift_);
   size_t n = kernels_.scan_16(bounds_.data(), static_cast<uint16_t>(std::min<int64_t>(limit, 0xFFFF)), offsets_.data());
   simd::ClearWindow(bounds_.data());
   for (size_t i = 0; i < n; ++i) {
@@ -577,14 +567,13 @@ void Pruned<S, C, L>::AddBoundsFirst(uint32_t window, size_t non_essential, int3
     n = Probe(active_[i].second, n, needed - more, Probing::kOptional);
     n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, more, needed);
   }
-  for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
+  OfferCandidates(n, needed);
 }
 
 // As Add, of contributions / 2^shift_, rounded up.
 template <class S, class C, class L>
 void Pruned<S, C, L>::AddBounds(List* list, uint32_t begin, uint32_t end, int32_t bound_needed) {
   std::array<uint16_t, simd::kBlock> shifted;
-  const int32_t round = static_cast<int32_t>((int64_t{1} << shift_) - 1);
   for (uint32_t block = list->FindBlock(begin); block < list->blocks() && list->FirstPossible(block) < end; ++block) {
     if (list->block_bound(block) < bound_needed) continue;
     list->Load(block);
@@ -594,7 +583,8 @@ void Pruned<S, C, L>::AddBounds(List* list, uint32_t begin, uint32_t end, int32_
     while (first < last) {  // a flat list is longer than a block
       const size_t n = std::min(last - first, shifted.size());
       for (size_t i = 0; i < n; ++i)
-        shifted[i] = static_cast<uint16_t>(std::min((list->contributions()[first + i] + round) >> shift_, 0xFFFF));
+        shifted[i] =
+            static_cast<uint16_t>(std::min<int64_t>(ShiftedUp(list->contributions()[first + i], shift_), 0xFFFF));
       simd::Scatter(&all[first], shifted.data(), n, begin, bounds_.data());
       first += n;
     }
@@ -615,8 +605,7 @@ void Pruned<S, C, L>::AllOf(uint32_t window, uint32_t begin, uint32_t end, int32
     more -= list->window_bound(window);
     Probe(list, n, needed - more, Probing::kOptional);
   }
-  n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
-  for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
+  OfferCandidates(n, needed);
 }
 
 // The list's documents in the window that bring `bound_needed` themselves, as candidates; returns how many.
@@ -683,10 +672,10 @@ size_t Pruned<S, C, L>::Probe(List* list, size_t n, int32_t bound_needed, Probin
   if (!list->has_windows()) return ProbeBlocks(list, n, bound_needed, probing);
   size_t kept = 0;
   for (size_t first = 0; first < n;) {
-    const uint32_t window = documents_[first] / static_cast<uint32_t>(simd::kWindow);
+    const uint32_t window = WindowOf(documents_[first]);
     size_t last = first + 1;
-    if (documents_[n - 1] / simd::kWindow == window) last = n;
-    while (last < n && documents_[last] / simd::kWindow == window) ++last;
+    if (WindowOf(documents_[n - 1]) == window) last = n;
+    while (last < n && WindowOf(documents_[last]) == window) ++last;
     const size_t left =
         list->ProbeWindow(window, probing == Probing::kRequired, last - first, &documents_[first], &scores_[first]);
     if (kept != first) {

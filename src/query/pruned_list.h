@@ -14,12 +14,16 @@
 #include "format/dense_window.h"
 #include "format/frontier.h"
 #include "format/layout.h"
+#include "src/query/block_contributions.h"
 #include "src/query/traversal.h"
 #include "src/simd/kernels.h"
 
 namespace ashlar::query {
 
 static_assert(simd::kWindow == format::kWindowDocuments);
+
+// value / 2^shift, rounded up.
+inline int64_t ShiftedUp(int64_t value, int shift) { return (value + (int64_t{1} << shift) - 1) >> shift; }
 
 // One scoring term's postings in one source, by block. A short list, and a long one with few postings a window, is
 // decoded once and is one block.
@@ -137,15 +141,7 @@ class PrunedList {
     return Contribution(term_.weight, frequency, term_.norm.K(term_.lengths[document]));
   }
   void Score(const uint32_t* documents, std::span<const uint32_t> frequencies, int32_t* out) const {
-    const std::byte* const column = term_.lengths.column();
-    if (term_.norm.b == 0 || column == nullptr) {
-      kernels_.contributions_fixed_u32(frequencies.data(), frequencies.size(), term_.weight, term_.norm.K(0), out);
-      return;
-    }
-    const bool escaped =
-        kernels_.contributions_column_u32(frequencies.data(), column, documents, frequencies.size(), scoring_, out);
-    if (!escaped) return;
-    for (size_t i = 0; i < frequencies.size(); ++i) out[i] = ContributionOf(documents[i], frequencies[i]);
+    BlockContributions(term_.weight, term_.norm, term_.lengths, documents, frequencies, out);
   }
   const uint8_t* TableOf(uint32_t window, const format::Window& values, int shift);
 
@@ -242,8 +238,7 @@ const uint8_t* PrunedList<C, L>::TableOf(uint32_t window, const format::Window& 
   // Exceptions may be of any frequency from there on; the window's own bound is above all of them.
   if (values.has_exceptions()) bounds[n - 1] = window_bounds_[window];
   for (uint32_t value = 0; value < n; ++value)
-    table.bounds[value] =
-        static_cast<uint8_t>(std::min((int64_t{bounds[value]} + (int64_t{1} << shift) - 1) >> shift, int64_t{255}));
+    table.bounds[value] = static_cast<uint8_t>(std::min<int64_t>(ShiftedUp(bounds[value], shift), 255));
   table.values = n;
   table.length = shortest;
   table.fits_all = one_length;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "src/query/block_contributions.h"
 #include "src/query/phrase_cursor.h"
 #include "src/query/traversal.h"
 #include "src/simd/kernels.h"
@@ -75,12 +76,7 @@ class PrunedPhrase {
   List& lead() { return lists_[0]; }
 
   // The least score with which this document, or a later one, may still enter.
-  int32_t Needed(uint32_t document) const {
-    if (!out_.top.full()) return 0;
-    const uint64_t lowest = out_.top.lowest();
-    const int32_t score = TopK::ScoreOf(lowest);
-    return base_ + document < TopK::PutOrderOf(lowest) ? score : score + 1;
-  }
+  int32_t Needed(uint32_t document) const { return out_.top.Needed(base_ + document); }
   float KOf(uint32_t document) const { return norm_.b == 0 ? norm_.a : norm_.K(lengths_[document]); }
 
   // Whether a document of this block of the lead can bring that much, as far as blocks tell.
@@ -132,22 +128,13 @@ class PrunedPhrase {
       contributions_.resize(padded);
       candidates_.resize(padded);
     }
-    const std::byte* const column = lengths_.column();
-    const auto score_singly = [&] {
-      for (size_t i = 0; i < frequencies.size(); ++i)
-        contributions_[i] = Contribution(weight_, frequencies[i], KOf(documents[i]));
-    };
-    if (!lead().has_blocks()) return score_singly();  // its arrays have no room for kernels
-    if (norm_.b == 0 || column == nullptr) {
-      kernels_.contributions_fixed_u32(frequencies.data(), frequencies.size(), weight_, norm_.K(0),
-                                       contributions_.data());
+    if (lead().has_blocks()) {
+      BlockContributions(weight_, norm_, lengths_, documents.data(), frequencies, contributions_.data());
       return;
     }
-    const bool escaped = kernels_.contributions_column_u32(frequencies.data(), column, documents.data(),
-                                                           frequencies.size(), scoring(), contributions_.data());
-    if (escaped) score_singly();
+    for (size_t i = 0; i < frequencies.size(); ++i)  // its arrays have no room for kernels
+      contributions_[i] = Contribution(weight_, frequencies[i], KOf(documents[i]));
   }
-  simd::Scoring scoring() const { return {weight_, norm_.a, norm_.b}; }
 
   // Offers posting `at` of the lead's block if the phrase is there often enough. Whether it did.
   bool TryDocument(uint32_t at, int32_t needed) {
@@ -209,7 +196,6 @@ class PrunedPhrase {
     return least;
   }
 
-  const simd::Kernels& kernels_ = simd::BestKernels();
   const S& source_;
   const bool has_deaths_;
   const uint32_t base_;

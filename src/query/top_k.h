@@ -38,6 +38,13 @@ class TopK {
   bool full() const { return keys_.size() == limit_; }
   uint64_t lowest() const { return keys_.front(); }  // of a full one with a limit
   bool MayEnter(uint64_t key) const { return !full() || key > lowest(); }
+  // The least score with which this put order, or a later one, may still enter.
+  int32_t Needed(uint32_t put_order) const { return full() ? ScoreToReach(lowest() + 1, put_order) : 0; }
+  // The least score that gives this put order at least that key.
+  static int32_t ScoreToReach(uint64_t key, uint32_t put_order) {
+    const int32_t score = ScoreOf(key);
+    return KeyOf(score, put_order) >= key ? score : score + 1;
+  }
 
   // Best first. Ends the collecting.
   std::vector<uint64_t> Take() {

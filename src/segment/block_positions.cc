@@ -2,14 +2,9 @@
 
 #include <algorithm>
 
-#include "src/simd/kernels.h"
+#include "src/segment/unpacking.h"
 
 namespace ashlar::segment {
-namespace {
-
-const format::Unpacking kUnpacking{simd::BestKernels().unpack, simd::BestKernels().prefix_sum};
-
-}  // namespace
 
 void BlockPositions::Open(const std::byte* in, const std::byte* end, const uint32_t* totals, uint32_t n) {
   begin_ = next_ = in;

@@ -9,13 +9,11 @@
 #include "format/position_block.h"
 #include "src/base/status.h"
 #include "src/segment/block_positions.h"
+#include "src/segment/unpacking.h"
 #include "src/simd/kernels.h"
 
 namespace ashlar::segment {
 namespace {
-
-// Writes up to 15 values beyond the last; arrays for blocks have room for 128 and more.
-const format::Unpacking kUnpacking{simd::BestKernels().unpack, simd::BestKernels().prefix_sum};
 
 // What another build may understand, at the place of `here`.
 absl::Status Newer(const absl::Status& here, std::string_view what) {

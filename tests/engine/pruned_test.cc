@@ -100,6 +100,16 @@ class PrunedTest : public ::testing::Test {
     }
   }
 
+  static SearchOptions RandomOptions(Prng* prng) {
+    SearchOptions options;
+    const uint64_t sizes[] = {1, 10, 10, 100, 5000};
+    options.k = sizes[prng->Below(5)];
+    if (prng->OneIn(6)) options.offset = prng->Below(30);
+    if (prng->OneIn(4)) options.b = prng->OneIn(2) ? 0 : 1;
+    if (prng->OneIn(8)) options.k1 = prng->OneIn(2) ? 0 : 100;
+    return options;
+  }
+
   void ExpectSamePages(int queries) {
     Prng prng(5);
     for (int i = 0; i < queries; ++i) {
@@ -115,12 +125,7 @@ class PrunedTest : public ::testing::Test {
         if (prng.OneIn(4)) clause.boost = 0.1 + 3 * prng.Uniform();
         query.clauses.push_back(clause);
       }
-      SearchOptions options;
-      const uint64_t sizes[] = {1, 10, 10, 100, 5000};
-      options.k = sizes[prng.Below(5)];
-      if (prng.OneIn(6)) options.offset = prng.Below(30);
-      if (prng.OneIn(5)) options.b = prng.OneIn(2) ? 0 : 1;
-      if (prng.OneIn(8)) options.k1 = prng.OneIn(2) ? 0 : 100;
+      const SearchOptions options = RandomOptions(&prng);
       SCOPED_TRACE(absl::StrCat("query ", i, " of ", query.clauses.size(), " words, k ", options.k));
       ASSERT_NO_FATAL_FAILURE(ExpectSamePage(query, options));
     }
@@ -140,12 +145,7 @@ class PrunedTest : public ::testing::Test {
       clause.field = fields[prng.Below(5)];
       if (prng.OneIn(3)) clause.occur = Occur::kMust;
       if (prng.OneIn(4)) clause.boost = 0.1 + 3 * prng.Uniform();
-      SearchOptions options;
-      const uint64_t sizes[] = {1, 10, 10, 100, 5000};
-      options.k = sizes[prng.Below(5)];
-      if (prng.OneIn(6)) options.offset = prng.Below(30);
-      if (prng.OneIn(3)) options.b = prng.OneIn(2) ? 0 : 1;
-      if (prng.OneIn(8)) options.k1 = prng.OneIn(2) ? 0 : 100;
+      const SearchOptions options = RandomOptions(&prng);
       SCOPED_TRACE(absl::StrCat("phrase ", i, ": ", clause.field, ":\"", clause.text, "\", k ", options.k));
       Query query;
       query.clauses = {clause};
@@ -190,7 +190,8 @@ TEST_F(PrunedTest, EqualScoresEverywhere) {
 TEST_F(PrunedTest, ExactTotals) {
   Fill({.documents = 60'000, .flushes = 2, .deletes = 3'000});
   int pruned = 0;
-  for (const char* text : {"w1", "w3", "w900", "title:w2", "w1500 w1800", "w1500 -w1", "w1 w2", "+w1500 w1", "nothing"}) {
+  for (const char* text :
+       {"w1", "w3", "w900", "title:w2", "w1500 w1800", "w1500 -w1", "w1 w2", "+w1500 w1", "nothing"}) {
     SCOPED_TRACE(text);
     const auto query = ParseQuery(text);
     ASSERT_OK(query);

@@ -390,6 +390,11 @@ WindowModel RandomWindow(uint32_t one_in, uint32_t bits, uint32_t far_in, Prng* 
   return model;
 }
 
+void UnpackOneByOne(const std::byte* in, size_t n, uint32_t width, uint8_t* values) {
+  for (size_t i = 0; i < n; ++i)
+    values[i] = static_cast<uint8_t>(LoadU16(in + i * width / 8) >> (i * width % 8) & ((1u << width) - 1));
+}
+
 void ExpectWindow(const Window& window, const WindowModel& model) {
   size_t i = 0;
   for (uint32_t offset = 0; offset < kWindowDocuments; ++offset) {
@@ -400,7 +405,7 @@ void ExpectWindow(const Window& window, const WindowModel& model) {
   i = 0;
   for (uint32_t slice = 0; slice < kBlocksPerGroup; ++slice) {
     std::array<uint32_t, kSliceDocuments> documents, frequencies;
-    ASSERT_TRUE(window.DecodeSlice(slice, 8192, PlainUnpackBytes, documents.data(), frequencies.data()));
+    ASSERT_TRUE(window.DecodeSlice(slice, 8192, UnpackOneByOne, documents.data(), frequencies.data()));
     for (uint32_t at = 0; at < model.counts[slice]; ++at, ++i) {
       ASSERT_EQ(documents[at], 8192u + model.offsets[i]);
       ASSERT_EQ(frequencies[at], model.frequencies[i]);
@@ -431,7 +436,7 @@ TEST(DenseWindowTest, RoundTrip) {
         counts[5] = static_cast<uint8_t>(counts[5] == 0 ? 1 : counts[5] - 1);
         std::array<uint32_t, kSliceDocuments> documents, frequencies;
         if (window.Open(padded.data(), bytes.size(), shape, counts.data())) {
-          EXPECT_FALSE(window.DecodeSlice(5, 0, PlainUnpackBytes, documents.data(), frequencies.data()));
+          EXPECT_FALSE(window.DecodeSlice(5, 0, UnpackOneByOne, documents.data(), frequencies.data()));
         }
       }
     }
@@ -564,31 +569,6 @@ TEST(PositionsTest, StepsAndSumsAreInverse) {
   EXPECT_FALSE(AppendSteps(two, three, &steps));
   std::vector<uint32_t> far = {0xFFFFFFFFu, 1};
   EXPECT_FALSE(SumSteps(two, far));
-}
-
-TEST(PositionsTest, BlocksAreReadFromAnywhere) {
-  Prng prng(11);
-  for (const size_t n : {1, 127, 128, 129, 1000, 5000}) {
-    std::vector<uint32_t> steps(n);
-    for (uint32_t& s : steps) s = OfWidth(static_cast<uint32_t>(prng.Below(12)), &prng);
-    ByteBuffer bytes;
-    AppendPositionBlock(steps, &bytes);
-    const ByteBuffer padded = WithSlack(bytes, &prng);
-    PositionBlockReader reader(padded.data(), padded.data() + bytes.size(), n);
-    for (int i = 0; i < 300; ++i) {
-      const uint64_t from = prng.Below(n + 1), count = prng.Below(n - from + 1);
-      std::vector<uint32_t> out;
-      ASSERT_TRUE(reader.Read(from, count, &out));
-      ASSERT_TRUE(std::equal(out.begin(), out.end(), steps.begin() + static_cast<ptrdiff_t>(from)));
-      ASSERT_EQ(out.size(), count);
-    }
-    std::vector<uint32_t> out;
-    EXPECT_FALSE(reader.Read(n, 1, &out));
-    EXPECT_FALSE(reader.Read(UINT64_MAX, 2, &out));
-    PositionBlockReader cut(padded.data(), padded.data() + bytes.size() - 1, n);
-    EXPECT_FALSE(cut.Read(n - 1, 1, &out));
-    EXPECT_FALSE(cut.Read(n - 1, 1, &out));
-  }
 }
 
 }  // namespace

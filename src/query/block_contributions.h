@@ -1,0 +1,34 @@
+// The contributions of a block's postings, by the kernels.
+#ifndef ASHLAR_SRC_QUERY_BLOCK_CONTRIBUTIONS_H_
+#define ASHLAR_SRC_QUERY_BLOCK_CONTRIBUTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "src/query/scorer.h"
+#include "src/simd/kernels.h"
+
+namespace ashlar::query {
+
+// What the postings of these documents contribute at this weight. All arrays are padded to 16 (src/simd/kernels.h). L
+// is a source's lengths with their column.
+template <class L>
+void BlockContributions(float weight, const Norm& norm, const L& lengths, const uint32_t* documents,
+                        std::span<const uint32_t> frequencies, int32_t* out) {
+  const simd::Kernels& kernels = simd::BestKernels();
+  const std::byte* const column = lengths.column();
+  if (norm.b == 0 || column == nullptr) {
+    kernels.contributions_fixed_u32(frequencies.data(), frequencies.size(), weight, norm.K(0), out);
+    return;
+  }
+  const bool escaped = kernels.contributions_column_u32(frequencies.data(), column, documents, frequencies.size(),
+                                                        {weight, norm.a, norm.b}, out);
+  if (!escaped) return;
+  for (size_t i = 0; i < frequencies.size(); ++i)
+    out[i] = Contribution(weight, frequencies[i], norm.K(lengths[documents[i]]));
+}
+
+}  // namespace ashlar::query
+
+#endif  // ASHLAR_SRC_QUERY_BLOCK_CONTRIBUTIONS_H_

@@ -1,0 +1,15 @@
+// How packed values of a segment are read: by the kernels.
+#ifndef ASHLAR_SRC_SEGMENT_UNPACKING_H_
+#define ASHLAR_SRC_SEGMENT_UNPACKING_H_
+
+#include "format/packed_stream.h"
+#include "src/simd/kernels.h"
+
+namespace ashlar::segment {
+
+// Writes up to 15 values beyond the last; arrays for blocks have room for 128 and more.
+inline const format::Unpacking kUnpacking{simd::BestKernels().unpack, simd::BestKernels().prefix_sum};
+
+}  // namespace ashlar::segment
+
+#endif  // ASHLAR_SRC_SEGMENT_UNPACKING_H_
