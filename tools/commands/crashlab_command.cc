@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -38,6 +40,21 @@ std::string Counts(const LabReport& report) {
   return absl::StrCat(WithCommas(report.states), " states, ", WithCommas(report.faults), " faults, ",
                       WithCommas(report.recoveries), " recoveries, ", WithCommas(report.recovery_crashes),
                       " crashes in recoveries, ", static_cast<uint64_t>(report.seconds), " s");
+}
+
+void ProgressOnTerminal(const LabReport& report) {
+  std::fprintf(stderr, "\r\033[K%s", Counts(report).c_str());
+  std::fflush(stderr);
+}
+
+// One line a minute, so that the log of a run of hours shows how far it came should it be ended from outside.
+std::function<void(const LabReport&)> ProgressInLog() {
+  constexpr double kSecondsALine = 60;
+  return [due = std::make_shared<std::atomic<double>>(kSecondsALine)](const LabReport& report) {
+    double expected = *due;
+    if (report.seconds < expected || !due->compare_exchange_strong(expected, report.seconds + kSecondsALine)) return;
+    std::fprintf(stderr, "%s\n", Counts(report).c_str());
+  };
 }
 
 std::string ReportText(const LabReport& report) {
@@ -155,12 +172,7 @@ absl::Status RunCrashlab(LabArguments* arguments) {
   ASHLAR_RETURN_IF_ERROR(ChooseWorkloads(arguments->workload, &options.workloads));
   if (arguments->mutations || !arguments->sites.empty()) return RunMutationTable(*arguments);
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  if (terminal) {
-    options.progress = [](const LabReport& report) {
-      std::fprintf(stderr, "\r\033[K%s", Counts(report).c_str());
-      std::fflush(stderr);
-    };
-  }
+  options.progress = terminal ? ProgressOnTerminal : ProgressInLog();
   ASHLAR_ASSIGN_OR_RETURN(const LabReport report, testing::RunCrashLab(options));
   if (terminal) std::fprintf(stderr, "\r\033[K");
   Print(arguments->json ? ReportJson(report, options.seed) : ReportText(report));
