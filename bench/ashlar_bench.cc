@@ -41,6 +41,15 @@ void AddCorpusOptions(CLI::App* lane, ashlar::bench::ZipfOptions* options) {
   lane->add_flag("--variable-length", options->variable_length, "Lognormal lengths with that median");
 }
 
+void AddLaneOptions(CLI::App* lane, LaneOptions* options) {
+  lane->add_option("--docs", options->corpus.documents, "Documents")->check(CLI::PositiveNumber)->capture_default_str();
+  lane->add_option("--dir", options->directory, "Directory that is made for the store and removed")
+      ->capture_default_str();
+  lane->add_option("--json", options->json_file, "Write the report as one JSON object");
+  lane->add_option("--runs", options->runs, "Timed runs of a query")->check(CLI::PositiveNumber)->capture_default_str();
+  AddCorpusOptions(lane, &options->corpus);
+}
+
 int Run(int argc, char** argv) {
   CLI::App app("Benchmarks of Ashlar", "ashlar-bench");
   app.require_subcommand(1);
@@ -56,13 +65,19 @@ int Run(int argc, char** argv) {
   zipf->callback([&] { run = [&] { return PrintZipf(options.corpus); }; });
 
   CLI::App* store = app.add_subcommand("store", "Write, flush, merge, open, query: the path that a service runs");
-  store->add_option("--docs", options.corpus.documents, "Documents")->check(CLI::PositiveNumber)->capture_default_str();
-  store->add_option("--dir", options.directory, "Directory that is made for the store and removed")
-      ->capture_default_str();
-  store->add_option("--json", options.json_file, "Write the report as one JSON object");
-  store->add_option("--runs", options.runs, "Timed runs of a query")->check(CLI::PositiveNumber)->capture_default_str();
-  AddCorpusOptions(store, &options.corpus);
+  AddLaneOptions(store, &options);
   store->callback([&] { run = [&] { return RunStoreLane(options); }; });
+
+  CLI::App* traversal = app.add_subcommand("traversal", "Every traversal on every query shape, and the choice between them");
+  AddLaneOptions(traversal, &options);
+  traversal->add_flag("--keep", options.keep, "Use the store that is in the directory, if there is one, and leave it there");
+  traversal->add_option("--segments", options.segments, "Segments")->check(CLI::PositiveNumber)->capture_default_str();
+  traversal->add_option("--deleted", options.deleted, "Percent of the documents that are then deleted")
+      ->check(CLI::Range(0, 99))
+      ->capture_default_str();
+  traversal->add_flag("--array", options.array, "Segments loaded instead of mapped");
+  traversal->add_option("--shape", options.shape, "Only this query shape");
+  traversal->callback([&] { run = [&] { return RunTraversalLane(options); }; });
 
   try {
     app.parse(argc, argv);

@@ -142,6 +142,12 @@ void Latencies::Report(Json* row) const {
                          static_cast<double>(sorted.size()));
 }
 
+double Latencies::MedianUs() const {
+  std::vector<uint64_t> sorted = ns_;
+  std::sort(sorted.begin(), sorted.end());
+  return static_cast<double>(sorted[(sorted.size() - 1) / 2]) / 1000;
+}
+
 Report::Report(std::string lane, const LaneOptions& options)
     : lane_(std::move(lane)), options_(options), load_before_(LoadAverages()) {
   corpus_ = {{"kind", "zipf"},

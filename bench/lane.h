@@ -18,6 +18,12 @@ struct LaneOptions {
   std::string directory;  // where stores are made; must not exist, is removed at the end
   std::string json_file;  // empty: no JSON
   uint64_t runs = 50;     // timed repetitions of a query
+  // Of the traversal lane.
+  bool keep = false;      // use the store that is there, and leave it there
+  uint32_t segments = 1;
+  uint32_t deleted = 0;   // percent of the documents
+  bool array = false;     // segments loaded instead of mapped
+  std::string shape;      // one only
 };
 
 using Json = nlohmann::ordered_json;
@@ -35,6 +41,7 @@ uint64_t NowNs();
 class Latencies {
  public:
   void Add(uint64_t ns) { ns_.push_back(ns); }
+  double MedianUs() const;  // of one or more
   // "n", "p50_us", "p99_us", "min_us", "mean_us" into a row.
   void Report(Json* row) const;
 
@@ -59,6 +66,7 @@ class Report {
 };
 
 absl::Status RunStoreLane(const LaneOptions& options);
+absl::Status RunTraversalLane(const LaneOptions& options);
 
 }  // namespace ashlar::bench
 

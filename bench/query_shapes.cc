@@ -1,5 +1,6 @@
 #include "bench/query_shapes.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr double kK1 = 1.5, kB = 0.75;
+constexpr uint64_t kRunsARound = 10;
 
 SearchOptions OptionsOf(const QueryShape& shape, Traversal traversal, Total total) {
   SearchOptions options;
@@ -37,42 +39,17 @@ absl::StatusOr<std::string> HashOf(const Snapshot& snapshot, const SearchResult&
   return absl::StrFormat("%016x", Checksum(bytes, 0));
 }
 
-absl::Status RunShape(const Store& store, const Snapshot& snapshot, const QueryShape& shape, Traversal traversal,
-                      std::string_view mode, uint64_t runs, Report* report,
-                      std::map<std::string, std::string>* hashes) {
-  ASHLAR_ASSIGN_OR_RETURN(const PreparedQuery query, store.Prepare(std::string_view(shape.query)));
-  const SearchOptions options = OptionsOf(shape, traversal, Total::kNone);
-  SearchResult result;
-  for (int i = 0; i < 2; ++i) {
-    ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
-  }
+std::string_view TotalName(Total total) {
+  return total == Total::kExact ? "exact" : total == Total::kBound ? "bound" : "none";
+}
+
+absl::Status CheckHash(const Snapshot& snapshot, const QueryShape& shape, std::string_view mode,
+                       const SearchResult& result, std::map<std::string, std::string>* hashes) {
   ASHLAR_ASSIGN_OR_RETURN(const std::string hash, HashOf(snapshot, result));
   const std::string& first = hashes->try_emplace(shape.name, hash).first->second;
-  if (first != hash) {
-    return Internal(absl::StrCat(shape.name, " over ", ToAbsl(mode), ": hash ", hash,
-                                 " where another mode or traversal gave ", first));
-  }
-  Latencies latencies;
-  for (uint64_t i = 0; i < runs; ++i) {
-    const uint64_t start = NowNs();
-    ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
-    latencies.Add(NowNs() - start);
-  }
-  const std::string name = traversal == Traversal::kExhaustive ? "exhaustive" : traversal == Traversal::kDaat ? "daat" : "pruned";
-  Json row = {{"name", shape.name},
-              {"query", shape.query},
-              {"k", shape.k},
-              {"mode", mode},
-              {"segments", snapshot.segment_count()},
-              {"threads", 1},
-              {"total", "none"},
-              {"traversal", name},
-              {"hits", result.hits.size()}};
-  latencies.Report(&row);
-  row["postings"] = result.postings_read;
-  row["result_hash"] = hash;
-  report->AddRow(std::move(row));
-  return absl::OkStatus();
+  if (first == hash) return absl::OkStatus();
+  return Internal(absl::StrCat(shape.name, " over ", ToAbsl(mode), ": hash ", hash,
+                               " where another mode or traversal gave ", first));
 }
 
 }  // namespace
@@ -96,14 +73,64 @@ const std::vector<QueryShape>& ZipfShapes() {
   return *shapes;
 }
 
+std::string_view TraversalName(Traversal traversal) {
+  switch (traversal) {
+    case Traversal::kAuto:
+      return "auto";
+    case Traversal::kExhaustive:
+      return "exhaustive";
+    case Traversal::kDaat:
+      return "daat";
+    case Traversal::kPruned:
+      return "pruned";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapshot& snapshot, const QueryShape& shape,
+                                                const std::vector<Arm>& arms, std::string_view mode, uint64_t runs,
+                                                Report* report, std::map<std::string, std::string>* hashes) {
+  ASHLAR_ASSIGN_OR_RETURN(const PreparedQuery query, store.Prepare(std::string_view(shape.query)));
+  std::vector<ArmResult> results(arms.size());
+  for (uint64_t done = 0; done < runs; done += kRunsARound) {
+    for (size_t i = 0; i < arms.size(); ++i) {
+      const SearchOptions options = OptionsOf(shape, arms[i].traversal, arms[i].total);
+      SearchResult& result = results[i].result;
+      ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
+      if (done == 0) ASHLAR_RETURN_IF_ERROR(CheckHash(snapshot, shape, mode, result, hashes));
+      for (uint64_t run = done; run < std::min(runs, done + kRunsARound); ++run) {
+        const uint64_t start = NowNs();
+        ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
+        results[i].latencies.Add(NowNs() - start);
+      }
+    }
+  }
+  for (size_t i = 0; i < arms.size(); ++i) {
+    const SearchResult& result = results[i].result;
+    Json row = {{"name", shape.name},
+                {"query", shape.query},
+                {"k", shape.k},
+                {"mode", mode},
+                {"segments", snapshot.segment_count()},
+                {"threads", 1},
+                {"total", TotalName(arms[i].total)},
+                {"traversal", TraversalName(arms[i].traversal)},
+                {"hits", result.hits.size()}};
+    if (arms[i].total == Total::kExact) row["matches"] = result.total;
+    results[i].latencies.Report(&row);
+    row["postings"] = result.postings_read;
+    row["result_hash"] = hashes->at(shape.name);
+    report->AddRow(std::move(row));
+  }
+  return results;
+}
+
 absl::Status RunShapes(const Store& store, std::string_view mode, uint64_t runs, Report* report,
                        std::map<std::string, std::string>* hashes) {
   const Snapshot snapshot = store.TakeSnapshot();
-  for (const QueryShape& shape : ZipfShapes()) {
-    for (const Traversal traversal : {Traversal::kDaat, Traversal::kExhaustive, Traversal::kPruned}) {
-      ASHLAR_RETURN_IF_ERROR(RunShape(store, snapshot, shape, traversal, mode, runs, report, hashes));
-    }
-  }
+  const std::vector<Arm> arms = {{Traversal::kDaat}, {Traversal::kExhaustive}, {Traversal::kPruned}};
+  for (const QueryShape& shape : ZipfShapes())
+    ASHLAR_RETURN_IF_ERROR(RunShape(store, snapshot, shape, arms, mode, runs, report, hashes).status());
   return absl::OkStatus();
 }
 

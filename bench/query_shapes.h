@@ -23,8 +23,27 @@ struct QueryShape {
 // BM25 k1 1.5, b 0.75; any of the words unless the query says otherwise.
 const std::vector<QueryShape>& ZipfShapes();
 
-// Runs every shape with every traversal over one snapshot, warmed, and adds a row for each. The result's hash covers
-// DocumentIds and score bits; `hashes` remembers it by shape, and another one from any mode or traversal is an error.
+// A way to run a shape.
+struct Arm {
+  Traversal traversal = Traversal::kAuto;
+  Total total = Total::kNone;
+};
+std::string_view TraversalName(Traversal traversal);  // "auto", "exhaustive", "daat", "pruned"
+
+// What one arm took.
+struct ArmResult {
+  SearchResult result;
+  Latencies latencies;
+};
+
+// Runs a shape by all arms over one snapshot: round after round, in each every arm a few times after one warm run. The
+// hash of the results covers DocumentIds and score bits; `hashes` remembers it by shape, and another one from any mode or
+// arm is an error. Adds a row for each arm.
+absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapshot& snapshot, const QueryShape& shape,
+                                                const std::vector<Arm>& arms, std::string_view mode, uint64_t runs,
+                                                Report* report, std::map<std::string, std::string>* hashes);
+
+// Every shape by each of the traversals, without a total.
 absl::Status RunShapes(const Store& store, std::string_view mode, uint64_t runs, Report* report,
                        std::map<std::string, std::string>* hashes);
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ashlar/ashlar.h"
+#include "bench/bench_store.h"
 #include "bench/lane.h"
 #include "bench/query_shapes.h"
 #include "src/base/status.h"
@@ -13,46 +14,9 @@
 namespace ashlar::bench {
 namespace {
 
-constexpr uint64_t kBatchDocuments = 1000;
 constexpr char kFirstQuery[] = "w1000x w20000x";
 // More documents than this don't go into one overlay.
 constexpr uint64_t kOverlayDocumentsMax = 1'000'000;
-
-Schema BenchSchema() {
-  Schema schema;
-  schema.key = "id";
-  schema.default_group = {"body"};
-  Field id, body;
-  id.name = "id";
-  id.type = FieldType::kKeyword;
-  body.name = "body";
-  schema.fields = {id, body};
-  return schema;
-}
-
-struct WriteTimes {
-  uint64_t write_ns = 0;  // in Store::Write
-  uint64_t words = 0;
-};
-
-absl::StatusOr<WriteTimes> WriteCorpus(const ZipfOptions& options, Store* store) {
-  ZipfCorpus corpus(options);
-  WriteTimes times;
-  WriteBatch batch;
-  std::string id, body;
-  bool more = true;
-  while (more) {
-    more = corpus.Next(&id, &body);
-    if (more) batch.Put(Document().Add("id", id).Add("body", body));
-    if (batch.size() < kBatchDocuments && (more || batch.empty())) continue;
-    const uint64_t start = NowNs();
-    ASHLAR_RETURN_IF_ERROR(store->Write(batch).status());
-    times.write_ns += NowNs() - start;
-    batch.Clear();
-  }
-  times.words = corpus.words_made();
-  return times;
-}
 
 Json PhaseRow(std::string_view phase, uint64_t ns, const std::string& directory) {
   return {{"phase", phase}, {"seconds", static_cast<double>(ns / 1000) / 1e6}, {"bytes", DirectoryBytes(directory)}};
@@ -133,7 +97,7 @@ absl::Status RunPhases(const LaneOptions& options, Report* report) {
   }
   for (const char* what :
        {"prefix: not in the query language yet", "mapped_cold: the page cache is not dropped",
-        "ASHLAR_SIMD levels: there are no kernels yet", "decoded, blocks_skipped, allocated_bytes"}) {
+        "decoded, blocks_skipped, allocated_bytes"}) {
     report->NotMeasured(what);
   }
   return absl::OkStatus();

@@ -61,8 +61,8 @@ enum class Total : uint8_t {
   kExact,  // the number of matching live documents
 };
 
-// Never changes the answer, only the way to it. kPruned skips what can't reach the page; where it can't be used (an exact total
-// of several words with many postings, fields merged at query time, the overlay) kDaat is.
+// Never changes the answer, only the way to it. kPruned skips what can't reach the page, and counts an exact total apart; where
+// it can't be used (an exact total with a phrase, fields merged at query time, the overlay) kDaat is.
 enum class Traversal : uint8_t { kAuto, kExhaustive, kDaat, kPruned };
 
 struct SearchOptions {

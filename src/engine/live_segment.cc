@@ -1,6 +1,8 @@
 #include "src/engine/live_segment.h"
 
 #include <algorithm>
+#include <bit>
+#include <memory>
 
 #include "src/base/check.h"
 #include "src/base/status.h"
@@ -138,14 +140,32 @@ void LiveSegment::SetLengthsUnknown(format::IndexId index, const absl::Status& w
   some_lengths_unknown_.store(true, std::memory_order_release);
 }
 
+LiveSegment::Deaths::Deaths(uint32_t documents)
+    : sequences(std::make_unique<std::atomic<Sequence>[]>(documents)),
+      bits(std::make_unique<std::atomic<uint64_t>[]>((size_t{documents} + 63) / 64)) {}
+
+uint64_t LiveSegment::DeadBitsAt(uint32_t word, Sequence at) const {
+  const Deaths* deaths = deaths_.load(std::memory_order_acquire);
+  if (deaths == nullptr) return 0;
+  uint64_t dead = deaths->Bits(word);
+  if (dead == 0 || deaths->last.load(std::memory_order_relaxed) <= at) return dead;
+  for (uint64_t bits = dead; bits != 0; bits &= bits - 1) {
+    const auto bit = static_cast<uint32_t>(std::countr_zero(bits));
+    if (!deaths->IsDeadAt(word * 64 + bit, at)) dead &= ~(uint64_t{1} << bit);
+  }
+  return dead;
+}
+
 void LiveSegment::Kill(uint32_t ordinal, Sequence sequence) {
-  std::atomic<Sequence>* deaths = deaths_.load(std::memory_order_relaxed);
+  Deaths* deaths = deaths_.load(std::memory_order_relaxed);
   if (deaths == nullptr) {
-    deaths = new std::atomic<Sequence>[document_count()]();
+    deaths = new Deaths(document_count());
     deaths_.store(deaths, std::memory_order_release);
   }
-  ASHLAR_DCHECK(deaths[ordinal].load(std::memory_order_relaxed) == 0);
-  deaths[ordinal].store(sequence, std::memory_order_relaxed);
+  ASHLAR_DCHECK(deaths->sequences[ordinal].load(std::memory_order_relaxed) == 0);
+  deaths->sequences[ordinal].store(sequence, std::memory_order_relaxed);
+  deaths->last.store(sequence, std::memory_order_relaxed);
+  deaths->bits[ordinal / 64].fetch_or(uint64_t{1} << (ordinal % 64), std::memory_order_release);
   death_count_.fetch_add(1, std::memory_order_relaxed);
   MutexLock lock(&log_mutex_);
   ASHLAR_DCHECK(log_.empty() || log_.back().sequence <= sequence);

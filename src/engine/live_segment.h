@@ -60,7 +60,7 @@ class LiveSegment {
   LiveSegment(std::shared_ptr<const segment::Segment> segment, format::SegmentEntry entry, env::Clock* clock);
   LiveSegment(const LiveSegment&) = delete;
   LiveSegment& operator=(const LiveSegment&) = delete;
-  ~LiveSegment() { delete[] deaths_.load(std::memory_order_relaxed); }
+  ~LiveSegment() { delete deaths_.load(std::memory_order_relaxed); }
 
   const segment::Segment& segment() const { return *segment_; }
   const std::shared_ptr<const segment::Segment>& shared_segment() const { return segment_; }
@@ -70,9 +70,17 @@ class LiveSegment {
   // The sequence of a document's death, 0 if it is alive. Relaxed loads are enough: who holds a snapshot at S acquired
   // it after every death <= S was stored, and any other value means "alive at S".
   Sequence DeathOf(uint32_t ordinal) const {
-    const std::atomic<Sequence>* deaths = deaths_.load(std::memory_order_acquire);
-    return deaths == nullptr ? 0 : deaths[ordinal].load(std::memory_order_relaxed);
+    const Deaths* deaths = deaths_.load(std::memory_order_acquire);
+    return deaths == nullptr ? 0 : deaths->sequences[ordinal].load(std::memory_order_relaxed);
   }
+  // Whether the document is dead at `at`: mostly a look at one bit.
+  bool IsDeadAt(uint32_t ordinal, Sequence at) const {
+    const Deaths* deaths = deaths_.load(std::memory_order_acquire);
+    if (deaths == nullptr || (deaths->Bits(ordinal / 64) >> (ordinal % 64) & 1) == 0) return false;
+    return deaths->IsDeadAt(ordinal, at);
+  }
+  // Bit i: document 64 word + i is dead at `at`.
+  uint64_t DeadBitsAt(uint32_t word, Sequence at) const;
   bool has_deaths() const { return deaths_.load(std::memory_order_acquire) != nullptr; }
   uint32_t death_count() const { return death_count_.load(std::memory_order_relaxed); }
 
@@ -152,7 +160,20 @@ class LiveSegment {
   std::atomic<bool> some_lengths_unknown_{false};
   absl::flat_hash_map<format::IndexId, absl::Status> lengths_unknown_ ABSL_GUARDED_BY(damage_mutex_);  // and why
   bool unsettled_ = false;  // the writer's
-  std::atomic<std::atomic<Sequence>*> deaths_{nullptr};
+
+  // Made at the first death. A bit is set after its sequence and after `last`, so who sees it sees those.
+  struct Deaths {
+    explicit Deaths(uint32_t documents);
+    uint64_t Bits(uint32_t word) const { return bits[word].load(std::memory_order_acquire); }
+    bool IsDeadAt(uint32_t ordinal, Sequence at) const {
+      const Sequence death = sequences[ordinal].load(std::memory_order_relaxed);
+      return death != 0 && death <= at;
+    }
+    const std::unique_ptr<std::atomic<Sequence>[]> sequences;  // by ordinal
+    const std::unique_ptr<std::atomic<uint64_t>[]> bits;
+    std::atomic<Sequence> last{0};
+  };
+  std::atomic<Deaths*> deaths_{nullptr};
   std::atomic<uint32_t> death_count_{0};
 
   // What DeadPostings remembers of a term: its dead postings among the first `deaths` of the log.

@@ -27,10 +27,8 @@ class SegmentSource {
   uint32_t document_count() const { return live_->document_count(); }
   uint32_t put_order_base() const { return base_; }
   bool has_deaths() const { return has_deaths_; }
-  bool IsDead(uint32_t ordinal) const {
-    const Sequence death = live_->DeathOf(ordinal);
-    return death != 0 && death <= at_;
-  }
+  bool IsDead(uint32_t ordinal) const { return live_->IsDeadAt(ordinal, at_); }
+  uint64_t DeadBits(uint32_t word) const { return live_->DeadBitsAt(word, at_); }
   Cursor OpenTerm(format::IndexId index, std::string_view term) const { return live_->OpenTerm(index, term); }
   Cursor OpenPositions(format::IndexId index, std::string_view term) const { return live_->OpenPositions(index, term); }
   absl::StatusOr<uint32_t> DeadPostings(format::IndexId index, std::string_view term) const {

@@ -58,6 +58,7 @@ concept BoundedCursor = PostingCursor<C> && requires(C c, const C& k, uint32_t b
   { k.is_bounded() } -> std::same_as<bool>;           // this list
   { k.bounds() } -> std::same_as<typename C::Bounds>; // no pairs: one block of block_documents(), which has no headers
   { c.MoveToBlock(block) } -> std::same_as<bool>;     // in any direction; false after damage
+  { c.Rewind() };                                     // of a list with blocks: to its first posting
   { k.has_windows() } -> std::same_as<bool>;          // each group of blocks is a format::Window
   { c.OpenWindow(block) } -> std::same_as<const format::Window*>; // null: behind the last one, or after damage
   { k.block_documents() } -> std::same_as<std::span<const uint32_t>>;
@@ -79,6 +80,12 @@ concept Source = requires(const S& s, format::IndexId index, std::string_view te
 } && PositionCursor<typename S::Cursor> && std::default_initializable<typename S::Lengths>;
 
 // clang-format on
+
+// A source that can tell the dead documents many at a time.
+template <class S>
+concept HasDeadBits = Source<S> && requires(const S& s, uint32_t word) {
+  { s.DeadBits(word) } -> std::same_as<uint64_t>;  // bit i: ordinal 64 word + i is dead as of the snapshot
+};
 
 // A source that can tell the dead postings of a term without a walk over the list.
 template <class S>

@@ -40,6 +40,7 @@
 #include "format/layout.h"
 #include "src/base/status.h"
 #include "src/query/cursor.h"
+#include "src/query/match_counter.h"
 #include "src/query/merged_cursor.h"
 #include "src/query/phrase_cursor.h"
 #include "src/query/prepare.h"
@@ -157,6 +158,13 @@ class Execution {
   template <class C, class S>
   absl::Status RunWith(SourceRun<S>* run) {
     return plan_.has_merged_index ? RunMerged<C>(*run) : RunSingle<C>(run);
+  }
+  // Adds the source's matches to the total, which the page alone does not tell.
+  template <class S, class C, class L>
+  void CountMatches(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
+    MatchCounter<S, C, L> counter(source, terms);
+    collected_.total += counter.Count();
+    collected_.postings_read += counter.postings_read();
   }
   template <class S, class C, class L>
   absl::Status Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms);
@@ -282,10 +290,14 @@ template <class S, class C, class L>
 absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
   bool pruned = false;
   if constexpr (CanPrune<C, L>) {
-    pruned = may_prune() && Pruned<S, C, L>::Suits(*terms) &&
-             (!needs_every_match() || Pruned<S, C, L>::CountsAll(*terms)) &&
-             (plan_.options.traversal == Traversal::kPruned || Pruned<S, C, L>::IsWorthIt(*terms));
-    if (pruned) Pruned<S, C, L>(source, terms, &collected_).Run();
+    using P = Pruned<S, C, L>;
+    const bool must_count = needs_every_match() && !P::CountsAll(*terms);
+    pruned = may_prune() && P::Suits(*terms) && (!must_count || HasDeadBits<S>) &&
+             (plan_.options.traversal == Traversal::kPruned || P::IsWorthIt(*terms));
+    if constexpr (HasDeadBits<S>) {
+      if (pruned && must_count) CountMatches(source, terms);
+    }
+    if (pruned) P(source, terms, !must_count, &collected_).Run();
   }
   pruned_ |= pruned;
   if (pruned) {

@@ -13,7 +13,7 @@
 // Where words must occur, the rarest of them proposes, window by window.
 //
 // Exact: every document that is in the page is offered with its whole score. Counts only what it offers: all matches,
-// where the postings are few.
+// where the postings are few. match_counter.h counts the others.
 #ifndef ASHLAR_SRC_QUERY_PRUNED_H_
 #define ASHLAR_SRC_QUERY_PRUNED_H_
 
@@ -60,12 +60,14 @@ class Pruned {
     return PostingsOf(terms) > (HasMust(terms) ? kFewPostings : kVeryFewPostings);
   }
 
-  Pruned(const S& source, std::vector<Term>* terms, Collected* out)
+  // `adds_to_total`: what it offers counts, and the total is exact if that is all. Otherwise somebody else counts.
+  Pruned(const S& source, std::vector<Term>* terms, bool adds_to_total, Collected* out)
       : source_(source),
         has_deaths_(source.has_deaths()),
         base_(source.put_order_base()),
         document_count_(source.document_count()),
         out_(*out),
+        adds_to_total_(adds_to_total),
         counts_all_(CountsAll(*terms)) {
     for (Term& term : *terms) {
       if (term.occur == Occur::kMustNot) {
@@ -83,7 +85,7 @@ class Pruned {
     if (counts_all_) {
       MergeAll();
     } else {
-      out_.total_is_exact = false;
+      if (adds_to_total_) out_.total_is_exact = false;
       if (out_.top.limit() == 0) return;
       if (lists_.size() == 1 && must_not_.empty() && lists_[0].has_blocks()) {
         BestBlocksFirst();
@@ -129,7 +131,7 @@ class Pruned {
       if (term->cursor.document() < document) term->cursor.Seek(document);
       if (term->cursor.document() == document) return;
     }
-    out_.total += top == &out_.top ? 1 : 0;
+    out_.total += adds_to_total_ && top == &out_.top ? 1 : 0;
     top->Offer(score, base_ + document);
   }
 
@@ -182,6 +184,7 @@ class Pruned {
   const uint32_t base_;
   const uint32_t document_count_;
   Collected& out_;
+  const bool adds_to_total_;
   const bool counts_all_;
   const simd::Kernels& kernels_ = simd::BestKernels();
   std::deque<List> lists_;   // which do not move

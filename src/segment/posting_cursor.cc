@@ -513,6 +513,12 @@ bool PostingCursor::MoveToBlock(uint32_t block) {
   return true;
 }
 
+void PostingCursor::Rewind() {
+  if (!state_->status.ok()) return;
+  state_->first_possible = 0;
+  Load(0);
+}
+
 void PostingCursor::MoveInBlock(uint32_t at) {
   if (at < count_) Enter(at);
 }

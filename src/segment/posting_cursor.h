@@ -100,6 +100,8 @@ class PostingCursor {
   // Decodes a block, in any direction, and stands on its first posting; at the end if it has none of the cursor's
   // member. False after damage. Next and Seek go on from there.
   bool MoveToBlock(uint32_t block);
+  // Back to the first posting of a list with blocks.
+  void Rewind();
   // Whether the list has dense windows that show what the cursor shows; a group of blocks is one.
   bool has_windows() const;
   // Valid until the next call of OpenWindow or of what moves the cursor; the cursor stays where it is. Null after

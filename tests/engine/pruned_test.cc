@@ -77,27 +77,44 @@ class PrunedTest : public ::testing::Test {
   }
 
   SearchResult Search(const Query& query, SearchOptions options, Traversal traversal) {
+    return Search(store_->TakeSnapshot(), query, options, traversal,
+                  traversal == Traversal::kPruned ? Total::kNone : Total::kExact);
+  }
+  SearchResult Search(const Snapshot& snapshot, const Query& query, SearchOptions options, Traversal traversal,
+                      Total total) {
     options.traversal = traversal;
-    options.total = traversal == Traversal::kPruned ? Total::kNone : Total::kExact;
+    options.total = total;
     const auto prepared = store_->Prepare(query);
     EXPECT_OK(prepared);
-    const auto result = store_->TakeSnapshot().Search(*prepared, options);
+    const auto result = snapshot.Search(*prepared, options);
     EXPECT_OK(result);
     return *result;
   }
 
-  void ExpectSamePage(const Query& query, const SearchOptions& options) {
-    const SearchResult expected = Search(query, options, Traversal::kExhaustive);
-    const SearchResult got = Search(query, options, Traversal::kPruned);
-    EXPECT_EQ(got.traversal, Traversal::kPruned);
-    if (got.total_is_exact) EXPECT_EQ(got.total, expected.total);
-    EXPECT_LE(got.total, expected.total);
+  static void ExpectSameHits(const SearchResult& got, const SearchResult& expected) {
     ASSERT_EQ(got.hits.size(), expected.hits.size());
     for (size_t i = 0; i < got.hits.size(); ++i) {
       ASSERT_EQ(got.hits[i].handle.source, expected.hits[i].handle.source) << i;
       ASSERT_EQ(got.hits[i].handle.ordinal, expected.hits[i].handle.ordinal) << i;
       ASSERT_EQ(std::bit_cast<uint64_t>(got.hits[i].score), std::bit_cast<uint64_t>(expected.hits[i].score)) << i;
     }
+  }
+
+  // With a total, which is counted apart, and without.
+  void ExpectSamePage(const Query& query, const SearchOptions& options) {
+    ExpectSamePage(store_->TakeSnapshot(), query, options);
+  }
+  void ExpectSamePage(const Snapshot& snapshot, const Query& query, const SearchOptions& options) {
+    const SearchResult expected = Search(snapshot, query, options, Traversal::kExhaustive, Total::kExact);
+    const SearchResult got = Search(snapshot, query, options, Traversal::kPruned, Total::kNone);
+    EXPECT_EQ(got.traversal, Traversal::kPruned);
+    if (got.total_is_exact) EXPECT_EQ(got.total, expected.total);
+    EXPECT_LE(got.total, expected.total);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameHits(got, expected));
+    const SearchResult counted = Search(snapshot, query, options, Traversal::kPruned, Total::kExact);
+    EXPECT_TRUE(counted.total_is_exact);
+    EXPECT_EQ(counted.total, expected.total);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameHits(counted, expected));
   }
 
   static SearchOptions RandomOptions(Prng* prng) {
@@ -186,38 +203,50 @@ TEST_F(PrunedTest, EqualScoresEverywhere) {
   }
 }
 
-// The total of one word is known without walking over its documents, dead ones or not; that of few postings is counted.
+// The total of one word is known without walking over its documents, dead ones or not; that of few postings is counted
+// by the way; that of many is counted as bits.
 TEST_F(PrunedTest, ExactTotals) {
   Fill({.documents = 60'000, .flushes = 2, .deletes = 3'000});
-  int pruned = 0;
-  for (const char* text :
-       {"w1", "w3", "w900", "title:w2", "w1500 w1800", "w1500 -w1", "w1 w2", "+w1500 w1", "nothing"}) {
+  for (const char* text : {"w1", "w3", "w900", "title:w2", "w1500 w1800", "w1500 -w1", "w1 w2", "w1 w2 w7 -w3",
+                           "w1 w2 -w1500", "+w1500 w1", "+w1 +w2", "+w1 +w900", "+w2 +w5 -w3", "+w4 +w9 w1 -w700",
+                           "+title:w1 +body:w2", "w1 w2 -title:w1", "nothing"}) {
     SCOPED_TRACE(text);
     const auto query = ParseQuery(text);
     ASSERT_OK(query);
-    const auto prepared = store_->Prepare(*query);
-    ASSERT_OK(prepared);
+    const Snapshot snapshot = store_->TakeSnapshot();
     SearchOptions options;
-    const auto got = store_->TakeSnapshot().Search(*prepared, options);
-    options.traversal = Traversal::kExhaustive;
-    const auto expected = store_->TakeSnapshot().Search(*prepared, options);
-    ASSERT_OK(got);
-    ASSERT_OK(expected);
-    EXPECT_TRUE(got->total_is_exact);
-    EXPECT_EQ(got->total, expected->total);
-    ASSERT_EQ(got->hits.size(), expected->hits.size());
-    for (size_t i = 0; i < got->hits.size(); ++i) {
-      EXPECT_EQ(got->hits[i].handle, expected->hits[i].handle) << i;
-      EXPECT_EQ(got->hits[i].score, expected->hits[i].score) << i;
-    }
-    pruned += got->traversal == Traversal::kPruned ? 1 : 0;
+    const SearchResult expected = Search(snapshot, *query, options, Traversal::kExhaustive, Total::kExact);
+    const SearchResult got = Search(snapshot, *query, options, Traversal::kAuto, Total::kExact);
+    EXPECT_TRUE(got.total_is_exact);
+    EXPECT_EQ(got.total, expected.total);
+    ASSERT_NO_FATAL_FAILURE(ExpectSameHits(got, expected));
+    EXPECT_EQ(got.traversal == Traversal::kPruned, expected.total > 0);
     options.offset = 1'000'000;
-    options.traversal = Traversal::kAuto;
-    const auto beyond = store_->TakeSnapshot().Search(*prepared, options);
-    ASSERT_OK(beyond);
-    EXPECT_EQ(beyond->total, expected->total);
+    EXPECT_EQ(Search(snapshot, *query, options, Traversal::kAuto, Total::kExact).total, expected.total);
   }
-  EXPECT_GE(pruned, 6);
+}
+
+// A snapshot does not see deaths after it, in pages as in totals.
+TEST_F(PrunedTest, DeathsAfterTheSnapshot) {
+  Fill({.documents = 40'000, .deletes = 2'000});
+  const auto query = ParseQuery("w1 w2 w40");
+  ASSERT_OK(query);
+  const Snapshot before = store_->TakeSnapshot();
+  const SearchResult old = Search(before, *query, {}, Traversal::kExhaustive, Total::kExact);
+  WriteBatch deletes;
+  for (const Hit& hit : old.hits) {
+    const auto key = before.FetchKeys({&hit.handle, 1});
+    ASSERT_OK(key);
+    deletes.Delete((*key)[0]);
+  }
+  for (int i = 0; i < 10'000; i += 3) deletes.Delete(absl::StrCat("k0_", i));
+  ASSERT_OK(store_->Write(deletes));
+  ASSERT_NO_FATAL_FAILURE(ExpectSamePage(before, *query, {}));
+  ASSERT_NO_FATAL_FAILURE(
+      ExpectSameHits(Search(before, *query, {}, Traversal::kPruned, Total::kExact), old));
+  const Snapshot after = store_->TakeSnapshot();
+  ASSERT_NO_FATAL_FAILURE(ExpectSamePage(after, *query, {}));
+  EXPECT_LT(Search(after, *query, {}, Traversal::kPruned, Total::kExact).total, old.total);
 }
 
 TEST_F(PrunedTest, ReadsLess) {
