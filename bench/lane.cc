@@ -124,7 +124,10 @@ uint64_t DirectoryBytes(const std::string& directory) {
   return bytes;
 }
 
-uint64_t NowNs() { return env::PosixEnv().clock->MonotonicNs(); }
+uint64_t NowNs() {
+  static env::Clock* const clock = env::PosixEnv().clock;
+  return clock->MonotonicNs();
+}
 
 void Latencies::Report(Json* row) const {
   std::vector<uint64_t> sorted = ns_;

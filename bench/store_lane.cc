@@ -95,9 +95,8 @@ absl::Status RunPhases(const LaneOptions& options, Report* report) {
   } else {
     report->NotMeasured("overlay: more than 1,000,000 documents");
   }
-  for (const char* what :
-       {"prefix: not in the query language yet", "mapped_cold: the page cache is not dropped",
-        "decoded, blocks_skipped, allocated_bytes"}) {
+  for (const char* what : {"prefix: not in the query language yet", "mapped_cold: the page cache is not dropped",
+                           "decoded, blocks_skipped, allocated_bytes"}) {
     report->NotMeasured(what);
   }
   return absl::OkStatus();

@@ -44,14 +44,17 @@ absl::Status MeasureShapes(const LaneOptions& options, Report* report) {
   store_options.open_mode = options.array ? OpenMode::kArray : OpenMode::kMapped;
   ASHLAR_ASSIGN_OR_RETURN(const auto store, Store::Open(options.directory, store_options));
   const Snapshot snapshot = store->TakeSnapshot();
-  const std::vector<Arm> arms = {{Traversal::kAuto},       {Traversal::kPruned}, {Traversal::kDaat},
-                                 {Traversal::kExhaustive}, {Traversal::kAuto, Total::kExact}};
+  const std::vector<Arm> arms = {{Traversal::kAuto},
+                                 {Traversal::kPruned},
+                                 {Traversal::kDaat},
+                                 {Traversal::kExhaustive},
+                                 {Traversal::kAuto, Total::kExact}};
   std::map<std::string, std::string> hashes;
   for (const QueryShape& shape : ZipfShapes()) {
     if (!options.shape.empty() && options.shape != shape.name) continue;
-    ASHLAR_ASSIGN_OR_RETURN(const std::vector<ArmResult> results,
-                            RunShape(*store, snapshot, shape, arms, options.array ? "array" : "mapped", options.runs,
-                                     report, &hashes));
+    ASHLAR_ASSIGN_OR_RETURN(
+        const std::vector<ArmResult> results,
+        RunShape(*store, snapshot, shape, arms, options.array ? "array" : "mapped", options.runs, report, &hashes));
     size_t best = 1;
     for (const size_t forced : {2, 3})
       if (results[forced].latencies.MedianUs() < results[best].latencies.MedianUs()) best = forced;

@@ -13,8 +13,13 @@
 
 namespace ashlar::format {
 
-inline constexpr size_t kBlockPairsMax = 4;   // that version 1 writes for a block; a reader takes 1, 2, 4, 8 and 16
-inline constexpr size_t kGroupPairsMax = 8;   // for 32 blocks
+// What version 1 writes at most; a reader takes 1, 2, 4, 8 and 16.
+struct PairLimits {
+  size_t block;
+  size_t group;  // of 32 blocks
+};
+inline constexpr PairLimits kBlockListPairs{4, 8};
+inline constexpr PairLimits kWindowListPairs{8, 16};  // frequent terms: their lists are walked by their bounds alone
 inline constexpr size_t kPairsMax = 16;
 
 // Codes (SPEC P-6): 0 to 63 stand for themselves; above, four bits follow the leading one.

@@ -63,7 +63,7 @@ struct BlockHeader {
   uint32_t positions_end = 0;  // the same; 0 without positions
   uint8_t count = 0;
   BlockEncoding encoding = BlockEncoding::kPacked;
-  std::array<Frontier::Pair, kBlockPairsMax> pairs{};
+  std::array<Frontier::Pair, kWindowListPairs.block> pairs{};
   uint8_t pair_count = 0;
   Frontier::Pair largest{};    // the largest member's highest frequency and least length
 };
@@ -74,7 +74,7 @@ struct GroupHeader {
   uint64_t positions_base = 0;
   uint32_t payload_bytes = 0;  // only in windows
   WindowShape window;          // the same
-  std::array<Frontier::Pair, kGroupPairsMax> pairs{};
+  std::array<Frontier::Pair, kWindowListPairs.group> pairs{};
   uint8_t pair_count = 0;
 };
 

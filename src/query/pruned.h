@@ -152,9 +152,6 @@ class Pruned {
 
   // --- several ---
   void Several();
-  // How candidates change when a list is probed for them.
-  enum class Probing : uint8_t { kOptional, kRequired, kExcluded };
-
   // Leads.
   void Prime();
   bool LeadsSuit() const;
@@ -176,8 +173,9 @@ class Pruned {
   bool AddsWindows(size_t non_essential) const;
   void AddBoundsFirst(uint32_t window, size_t non_essential, int32_t needed);
   void AddBounds(List* list, uint32_t begin, uint32_t end, int32_t bound_needed);
-  size_t Probe(List* list, size_t n, int32_t bound_needed, Probing probing);
-  size_t ProbeBlocks(List* list, size_t n, int32_t bound_needed, Probing probing);
+  size_t Probe(List* list, size_t n, int32_t bound_needed, Probing probing) {
+    return list->Probe(n, bound_needed, probing, documents_.data(), scores_.data());
+  }
 
   const S& source_;
   const bool has_deaths_;
@@ -258,6 +256,8 @@ void Pruned<S, C, L>::MergeTwo(const uint64_t* a, size_t a_size, const uint64_t*
 template <class S, class C, class L>
 void Pruned<S, C, L>::BestBlocksFirst() {
   const List& list = lists_[0];
+  documents_.resize(simd::kBlock);
+  scores_.resize(simd::kBlock);
   std::vector<int32_t> bounds;
   list.GroupBounds(&bounds);
   const uint32_t groups = (list.blocks() + kBlocksPerGroup - 1) / kBlocksPerGroup;
@@ -293,14 +293,10 @@ template <class S, class C, class L>
 void Pruned<S, C, L>::OfferBlock(uint32_t block) {
   List& list = lists_[0];
   list.Load(block);
-  const std::span<const uint32_t> documents = list.documents();
-  if (documents.empty()) return;
-  int32_t needed = Needed(documents.front());
-  for (size_t i = 0; i < documents.size(); ++i) {
-    if (list.contributions()[i] < needed) continue;
-    Offer(documents[i], list.contributions()[i]);
-    needed = Needed(documents[i]);
-  }
+  if (list.documents().empty()) return;
+  const size_t n =
+      list.Select(0, list.documents().size(), Needed(list.documents().front()), documents_.data(), scores_.data());
+  for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i]);
 }
 
 // ---- Several.
@@ -310,8 +306,8 @@ void Pruned<S, C, L>::Several() {
   BoundWindows();
   accumulators_.assign(simd::kWindow, 0);
   offsets_.resize(simd::kWindow);
-  documents_.resize(simd::kWindow);
-  scores_.resize(simd::kWindow);
+  documents_.resize(simd::kWindow + simd::kBlock);
+  scores_.resize(simd::kWindow + simd::kBlock);
   active_.reserve(lists_.size());
   // Cursors of words that must not occur move forward only.
   if (must_.empty() && must_not_.empty()) {
@@ -437,18 +433,11 @@ void Pruned<S, C, L>::Lead(size_t lead) {
     const int32_t more = BoundOfLater(lead, WindowOf(first), WindowOf(std::min(last, document_count_ - 1)));
     if (list->block_bound(block) + more < needed) continue;
     list->Load(block);
-    const std::span<const uint32_t> documents = list->documents();
-    size_t n = 0;
-    for (size_t i = 0; i < documents.size(); ++i) {
-      documents_[n] = documents[i];
-      scores_[n] = list->contributions()[i];
-      n += scores_[n] + more >= needed ? 1 : 0;
-      if (n == documents_.size()) {
-        ScoreLed(lead, n, &out_.top);
-        n = 0;
-      }
+    const size_t postings = list->documents().size();
+    for (size_t i = 0; i < postings; i += simd::kWindow) {  // a flat list is longer than a block
+      const size_t to = std::min(postings, i + simd::kWindow);
+      ScoreLed(lead, list->Select(i, to, needed - more, documents_.data(), scores_.data()), &out_.top);
     }
-    ScoreLed(lead, n, &out_.top);
   }
 }
 
@@ -618,12 +607,10 @@ size_t Pruned<S, C, L>::Propose(List* lead, uint32_t begin, uint32_t end, int32_
   for (uint32_t block = lead->FindBlock(begin); block < lead->blocks() && lead->FirstPossible(block) < end; ++block) {
     if (lead->block_bound(block) < bound_needed) continue;
     lead->Load(block);
-    const std::span<const uint32_t> documents = lead->documents();
-    for (size_t i = 0; i < documents.size(); ++i) {
-      if (documents[i] < begin || documents[i] >= end || lead->contributions()[i] < bound_needed) continue;
-      documents_[n] = documents[i];
-      scores_[n++] = lead->contributions()[i];
-    }
+    const std::span<const uint32_t> all = lead->documents();
+    const auto first = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), begin) - all.begin());
+    const auto last = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), end) - all.begin());
+    n += lead->Select(first, last, bound_needed, &documents_[n], &scores_[n]);
   }
   return n;
 }
@@ -666,60 +653,6 @@ void Pruned<S, C, L>::Add(List* list, uint32_t begin, uint32_t end, int32_t boun
     if (list->block_bound(block) < bound_needed) continue;
     Scatter(list, block, begin, end);
   }
-}
-
-// Adds the list to those of the n candidates that it has, and returns how many are left: if they are required, those;
-// if they are excluded, the others. A block is read only if it could bring one of them to `bound_needed`.
-template <class S, class C, class L>
-size_t Pruned<S, C, L>::Probe(List* list, size_t n, int32_t bound_needed, Probing probing) {
-  if (!list->has_windows()) return ProbeBlocks(list, n, bound_needed, probing);
-  size_t kept = 0;
-  for (size_t first = 0; first < n;) {
-    const uint32_t window = WindowOf(documents_[first]);
-    size_t last = first + 1;
-    if (WindowOf(documents_[n - 1]) == window) last = n;
-    while (last < n && WindowOf(documents_[last]) == window) ++last;
-    const size_t left =
-        list->ProbeWindow(window, probing == Probing::kRequired, last - first, &documents_[first], &scores_[first]);
-    if (kept != first) {
-      std::copy_n(&documents_[first], left, &documents_[kept]);
-      std::copy_n(&scores_[first], left, &scores_[kept]);
-    }
-    kept += left;
-    first = last;
-  }
-  return kept;
-}
-
-template <class S, class C, class L>
-size_t Pruned<S, C, L>::ProbeBlocks(List* list, size_t n, int32_t bound_needed, Probing probing) {
-  if (n == 0) return 0;
-  uint32_t block = 0;
-  uint64_t end = 0;  // behind the block's last possible document
-  int32_t bound = INT32_MIN;
-  size_t kept = 0;
-  for (size_t i = 0; i < n; ++i) {
-    const uint32_t document = documents_[i];
-    int32_t score = scores_[i];
-    if (document >= end) {
-      block = list->FindBlock(block, document);
-      const bool there = block < list->blocks();
-      end = there && list->has_blocks() ? uint64_t{list->LastPossible(block)} + 1 : format::kNoDocument;
-      bound = there ? list->block_bound(block) : INT32_MIN / 2;
-    }
-    bool found = false;
-    if (score + bound >= bound_needed && block < list->blocks()) {
-      list->Load(block);
-      const std::span<const uint32_t> documents = list->documents();
-      const size_t at = kernels_.lower_bound(documents.data(), documents.size(), document);
-      found = at < documents.size() && documents[at] == document;
-      if (found) score += list->contributions()[at];
-    }
-    if (found ? probing == Probing::kExcluded : probing == Probing::kRequired) continue;
-    documents_[kept] = document;
-    scores_[kept++] = score;
-  }
-  return kept;
 }
 
 }  // namespace ashlar::query

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,6 +25,9 @@ static_assert(simd::kWindow == format::kWindowDocuments);
 
 // value / 2^shift, rounded up.
 inline int64_t ShiftedUp(int64_t value, int shift) { return (value + (int64_t{1} << shift) - 1) >> shift; }
+
+// How candidates change when a list is probed for them.
+enum class Probing : uint8_t { kOptional, kRequired, kExcluded };
 
 // One scoring term's postings in one source, by block. A short list, and a long one with few postings a window, is
 // decoded once and is one block.
@@ -66,14 +70,24 @@ class PrunedList {
     if (block == loaded_) return;
     loaded_ = block;
     documents_ = {};
+    contributions_ = nullptr;
     if (!term_.cursor.MoveToBlock(block)) return;
     documents_ = term_.cursor.block_documents();
-    Score(documents_.data(), term_.cursor.block_frequencies(), block_contributions_.data());
-    contributions_ = block_contributions_.data();
+    frequencies_ = term_.cursor.block_frequencies();
     postings_read_ += documents_.size();
   }
   std::span<const uint32_t> documents() const { return documents_; }
-  const int32_t* contributions() const { return contributions_; }
+  // Computed when they are asked for: each looks up a length, which costs more than decoding.
+  const int32_t* contributions() {
+    if (contributions_ == nullptr) {
+      Score(documents_.data(), frequencies_, block_contributions_.data());
+      contributions_ = block_contributions_.data();
+    }
+    return contributions_;
+  }
+  // Writes those of the loaded postings [first, last) that contribute at least `needed`, and returns how many. Both
+  // arrays have room for all of them, padded to 16.
+  size_t Select(size_t first, size_t last, int32_t needed, uint32_t* documents, int32_t* scores);
 
   // Decodes all of it.
   void Flatten() {
@@ -83,7 +97,7 @@ class PrunedList {
     for (uint32_t block = 0; block < blocks(); ++block) {
       Load(block);
       documents.insert(documents.end(), documents_.begin(), documents_.end());
-      contributions.insert(contributions.end(), contributions_, contributions_ + documents_.size());
+      contributions.insert(contributions.end(), this->contributions(), this->contributions() + documents_.size());
     }
     flat_documents_ = std::move(documents);
     flat_contributions_ = std::move(contributions);
@@ -112,11 +126,19 @@ class PrunedList {
   int32_t bound() const { return bound_; }
   // Adds to each of the window's documents at least its contribution / 2^shift, rounded up.
   void AddWindow(uint32_t window, int shift, uint16_t* accumulators);
-  // Adds the list to those of the n candidates of a window that it has, and returns how many are left: if `required`,
-  // those.
-  size_t ProbeWindow(uint32_t window, bool required, size_t n, uint32_t* documents, int32_t* scores);
+
+  // Adds the list to those of the n candidates (by document, ascending) that it has, and returns how many are left: if
+  // they are required, those; if they are excluded, the others. A block is read only if it could bring one of them to
+  // `bound_needed`.
+  size_t Probe(size_t n, int32_t bound_needed, Probing probing, uint32_t* documents, int32_t* scores);
 
  private:
+  // Writes (which candidate, its document, its frequency) of those that the list has, and returns how many.
+  size_t FindInWindows(size_t n, const uint32_t* documents);
+  size_t FindInBlocks(size_t n, int32_t bound_needed, const uint32_t* documents, const int32_t* scores);
+  // The same for a list that is one block and has its contributions.
+  size_t FindInFlat(size_t n, const uint32_t* documents);
+  void MakeRoomToFind(size_t n);
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   static size_t Padded(size_t n) { return (n + 15) / 16 * 16; }
 
@@ -124,9 +146,9 @@ class PrunedList {
     const std::span<const uint32_t> documents = term_.cursor.block_documents();
     const std::span<const uint32_t> frequencies = term_.cursor.block_frequencies();
     flat_documents_.assign(documents.begin(), documents.end());
+    flat_contributions_.resize(Padded(documents.size()));
+    Score(documents.data(), frequencies, flat_contributions_.data());
     flat_contributions_.resize(documents.size());
-    documents_ = documents;
-    for (size_t i = 0; i < documents.size(); ++i) flat_contributions_[i] = ContributionOf(documents[i], frequencies[i]);
     postings_read_ += documents.size();
     ShowFlat();
   }
@@ -137,8 +159,14 @@ class PrunedList {
     contributions_ = flat_contributions_.data();
     flat_bound_ = flat_contributions_.empty() ? 0 : kernels_.maximum(contributions_, flat_contributions_.size());
   }
-  int32_t ContributionOf(uint32_t document, uint32_t frequency) const {
-    return Contribution(term_.weight, frequency, term_.norm.K(term_.lengths[document]));
+  // Of the loaded block, rounded down.
+  uint32_t ShortestLength() const {
+    const bool of_group = has_windows_;
+    const uint32_t at = of_group ? static_cast<uint32_t>(loaded_ / format::kBlocksPerGroup) : loaded_;
+    const uint8_t* const codes = of_group ? bounds_.group_pair_lengths : bounds_.pair_lengths;
+    const size_t pairs = of_group ? bounds_.group_pairs : bounds_.pairs;
+    return format::LengthOfCode(
+        codes[(pairs - 1) * (of_group ? bounds_.headers->groups : bounds_.headers->blocks) + at]);
   }
   void Score(const uint32_t* documents, std::span<const uint32_t> frequencies, int32_t* out) const {
     BlockContributions(term_.weight, term_.norm, term_.lengths, documents, frequencies, out);
@@ -151,7 +179,8 @@ class PrunedList {
   typename C::Bounds bounds_;
   uint32_t loaded_ = kNone;
   std::span<const uint32_t> documents_;
-  const int32_t* contributions_ = nullptr;
+  std::span<const uint32_t> frequencies_;
+  const int32_t* contributions_ = nullptr;  // of documents_, or not computed yet
   std::array<int32_t, simd::kBlock> block_contributions_;
   std::vector<uint32_t> flat_documents_;
   std::vector<int32_t> flat_contributions_;
@@ -169,7 +198,7 @@ class PrunedList {
     bool bitmap = false;
   };
   std::unique_ptr<Table> table_;
-  // Candidates that ProbeWindow found in the list.
+  // Candidates that were found in the list.
   std::vector<uint32_t> found_at_, found_documents_, found_frequencies_;
   std::vector<int32_t> found_contributions_;
   uint64_t postings_read_ = 0;
@@ -260,33 +289,126 @@ void PrunedList<C, L>::AddWindow(uint32_t window, int shift, uint16_t* accumulat
 }
 
 template <class C, class L>
-size_t PrunedList<C, L>::ProbeWindow(uint32_t window, bool required, size_t n, uint32_t* documents, int32_t* scores) {
-  const format::Window* const values = term_.cursor.OpenWindow(window);
-  if (values == nullptr) return required ? 0 : n;
-  if (found_at_.size() < Padded(n)) {
-    for (auto* array : {&found_at_, &found_documents_, &found_frequencies_}) array->resize(Padded(n));
-    found_contributions_.resize(Padded(n));
+size_t PrunedList<C, L>::Select(size_t first, size_t last, int32_t needed, uint32_t* documents, int32_t* scores) {
+  const size_t n = last - first;
+  if (contributions_ != nullptr || needed <= 0) {
+    const int32_t* const known = contributions();
+    std::copy_n(documents_.data() + first, n, documents);
+    std::copy_n(known + first, n, scores);
+    return kernels_.keep_at_least(documents, scores, n, 0, needed);
   }
-  const uint32_t begin = window * format::kWindowDocuments;
+  // First as if every document were as short as the block's shortest, which needs no length.
+  MakeRoomToFind(n);
+  const float k = term_.norm.K(ShortestLength());
+  kernels_.contributions_fixed_u32(frequencies_.data() + first, n, term_.weight, k, scores);
+  std::iota(found_at_.begin(), found_at_.begin() + static_cast<ptrdiff_t>(n), static_cast<uint32_t>(first));
+  const size_t found = kernels_.keep_at_least(found_at_.data(), scores, n, 0, needed);
+  for (size_t i = 0; i < found; ++i) {
+    documents[i] = documents_[found_at_[i]];
+    found_frequencies_[i] = frequencies_[found_at_[i]];
+  }
+  Score(documents, {found_frequencies_.data(), found}, scores);
+  return kernels_.keep_at_least(documents, scores, found, 0, needed);
+}
+
+template <class C, class L>
+void PrunedList<C, L>::MakeRoomToFind(size_t n) {
+  if (found_at_.size() >= Padded(n)) return;
+  for (auto* array : {&found_at_, &found_documents_, &found_frequencies_}) array->resize(Padded(n));
+  found_contributions_.resize(Padded(n));
+}
+
+template <class C, class L>
+size_t PrunedList<C, L>::FindInWindows(size_t n, const uint32_t* documents) {
   size_t found = 0;
+  uint32_t number = kNone;
+  const format::Window* values = nullptr;
   for (size_t i = 0; i < n; ++i) {
-    const uint32_t frequency = values->FrequencyAt(documents[i] - begin);
+    const uint32_t window = documents[i] / format::kWindowDocuments;
+    if (window != number) values = term_.cursor.OpenWindow(number = window);
+    if (values == nullptr) continue;
+    const uint32_t frequency = values->FrequencyAt(documents[i] % format::kWindowDocuments);
     found_at_[found] = static_cast<uint32_t>(i);
     found_documents_[found] = documents[i];
     found_frequencies_[found] = frequency;
     found += frequency != 0 ? 1 : 0;
   }
-  postings_read_ += found;
-  Score(found_documents_.data(), {found_frequencies_.data(), found}, found_contributions_.data());
-  if (!required) {
+  return found;
+}
+
+template <class C, class L>
+size_t PrunedList<C, L>::FindInBlocks(size_t n, int32_t bound_needed, const uint32_t* documents,
+                                      const int32_t* scores) {
+  size_t found = 0;
+  uint32_t block = 0;
+  uint64_t end = 0;  // behind the block's last possible document
+  int32_t bound = 0;
+  size_t at = 0;  // in the block, if it was read: candidates ascend
+  for (size_t i = 0; i < n; ++i) {
+    if (documents[i] >= end) {
+      block = FindBlock(block, documents[i]);
+      if (block >= blocks()) return found;
+      end = uint64_t{LastPossible(block)} + 1;
+      bound = block_bound(block);
+      at = 0;
+    }
+    if (scores[i] + bound < bound_needed) continue;
+    Load(block);
+    at += kernels_.lower_bound(documents_.data() + at, documents_.size() - at, documents[i]);
+    if (at == documents_.size() || documents_[at] != documents[i]) continue;
+    found_at_[found] = static_cast<uint32_t>(i);
+    found_documents_[found] = documents[i];
+    found_frequencies_[found++] = frequencies_[at];
+  }
+  return found;
+}
+
+template <class C, class L>
+size_t PrunedList<C, L>::FindInFlat(size_t n, const uint32_t* documents) {
+  size_t found = 0, at = 0;
+  for (size_t i = 0; i < n; ++i) {
+    at += kernels_.lower_bound(documents_.data() + at, documents_.size() - at, documents[i]);
+    if (at == documents_.size()) break;
+    if (documents_[at] != documents[i]) continue;
+    found_at_[found] = static_cast<uint32_t>(i);
+    found_contributions_[found++] = contributions_[at];
+  }
+  return found;
+}
+
+template <class C, class L>
+size_t PrunedList<C, L>::Probe(size_t n, int32_t bound_needed, Probing probing, uint32_t* documents, int32_t* scores) {
+  if (n == 0) return 0;
+  MakeRoomToFind(n);
+  const size_t found = !has_blocks()  ? FindInFlat(n, documents)
+                       : has_windows_ ? FindInWindows(n, documents)
+                                      : FindInBlocks(n, bound_needed, documents, scores);
+  if (has_blocks()) {
+    if (has_windows_) postings_read_ += found;
+    if (probing != Probing::kExcluded)
+      Score(found_documents_.data(), {found_frequencies_.data(), found}, found_contributions_.data());
+  }
+  if (probing == Probing::kOptional) {
     for (size_t i = 0; i < found; ++i) scores[found_at_[i]] += found_contributions_[i];
     return n;
   }
-  for (size_t i = 0; i < found; ++i) {
-    documents[i] = found_documents_[i];
-    scores[i] = scores[found_at_[i]] + found_contributions_[i];
+  if (probing == Probing::kRequired) {
+    for (size_t i = 0; i < found; ++i) {
+      documents[i] = documents[found_at_[i]];
+      scores[i] = scores[found_at_[i]] + found_contributions_[i];
+    }
+    return found;
   }
-  return found;
+  size_t kept = 0, next = 0;
+  for (size_t i = 0; i < n; ++i) {
+    if (next < found && found_at_[next] == i) {
+      ++next;
+      continue;
+    }
+    documents[kept] = documents[i];
+    scores[kept++] = scores[i];
+  }
+  return kept;
 }
 
 }  // namespace ashlar::query

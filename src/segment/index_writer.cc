@@ -89,6 +89,7 @@ struct IndexWriter::Impl {
   absl::Status EndBlockList(format::TermEntry* entry);
   absl::Status Drain(size_t at_least);
   bool EndsGroup() const { return list.blocks.size() % format::kBlocksPerGroup == 0; }
+  const format::PairLimits& PairsMax() const { return list.windows ? format::kWindowListPairs : format::kBlockListPairs; }
   uint64_t offset() const { return sink->offset() + pending.size(); }
 
   const format::IndexShape shape;
@@ -269,7 +270,7 @@ void IndexWriter::Impl::GatherBounds(format::BlockHeader* header) {
   for (size_t i = 0; i < count; ++i) block_table.Add(CodeOf(totals[i]), CodeAt(length_codes, documents[i]));
   block_table.Take(&frontier);
   group_table.Add(frontier);
-  format::ReduceFrontier(scale, format::kBlockPairsMax, &frontier);
+  format::ReduceFrontier(scale, PairsMax().block, &frontier);
   header->pair_count = static_cast<uint8_t>(frontier.count);
   std::copy_n(frontier.pairs.begin(), frontier.count, header->pairs.begin());
   if (count == 0) header->pairs[header->pair_count++] = kLeastPair;
@@ -337,7 +338,7 @@ void IndexWriter::Impl::AppendSlice(format::BlockHeader* header) {
 
 absl::Status IndexWriter::Impl::CloseGroup() {
   group_table.Take(&frontier);
-  format::ReduceFrontier(scale, format::kGroupPairsMax, &frontier);
+  format::ReduceFrontier(scale, PairsMax().group, &frontier);
   format::GroupHeader& group = list.groups.back();
   group.pair_count = static_cast<uint8_t>(frontier.count);
   std::copy_n(frontier.pairs.begin(), frontier.count, group.pairs.begin());

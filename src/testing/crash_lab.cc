@@ -17,7 +17,10 @@ namespace {
 
 constexpr uint64_t kProgressNs = 500'000'000;
 
-uint64_t NowNs() { return env::PosixEnv().clock->MonotonicNs(); }
+uint64_t NowNs() {
+  static env::Clock* const clock = env::PosixEnv().clock;
+  return clock->MonotonicNs();
+}
 
 // The text of workloads, or names of built-in ones.
 absl::StatusOr<std::vector<Workload>> FindWorkloads(const std::string& wanted) {

@@ -229,7 +229,7 @@ TEST(FrontierTest, ReducedItStillCoversAndTheBestHardlyRises) {
     Frontier whole;
     table.Take(&whole);
     Frontier few = whole;
-    const size_t most = prng.OneIn(2) ? kBlockPairsMax : kGroupPairsMax;
+    const size_t most = prng.OneIn(2) ? kBlockListPairs.block : kWindowListPairs.group;
     ReduceFrontier(scale, most, &few);
     ASSERT_EQ(few.count, std::min(whole.count, most));
     for (size_t i = 0; i < whole.count; ++i) ASSERT_TRUE(Covers(few, whole.pairs[i]));

@@ -118,7 +118,10 @@ std::string WithCommas(uint64_t number) {
   return text;
 }
 
-uint64_t NowNs() { return env::PosixEnv().clock->MonotonicNs(); }
+uint64_t NowNs() {
+  static env::Clock* const clock = env::PosixEnv().clock;
+  return clock->MonotonicNs();
+}
 
 StatusLine::StatusLine() : active_(isatty(STDERR_FILENO) == 1) {}
 
