@@ -165,7 +165,7 @@ class Engine {
   void SetSchema() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status LoadForReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   std::shared_ptr<View> NewView(std::vector<std::shared_ptr<LiveSegment>> segments,
-                                std::shared_ptr<overlay::Overlay> overlay) const
+                                std::shared_ptr<LiveOverlay> overlay) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
 
   // --- check.cc ---

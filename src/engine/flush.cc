@@ -182,7 +182,7 @@ absl::Status Engine::PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segm
   }
   if (!SiteIsOn(Site::kFlushDropsAfterCommit) && journal_ != nullptr) journal_->DropBelow(value.journal_number).IgnoreError();
   ASHLAR_RETURN_IF_ERROR(CommitCatalog(&value, segments));
-  view_ = NewView(std::move(segments), std::make_shared<overlay::Overlay>(committed_.schema));
+  view_ = NewView(std::move(segments), std::make_shared<LiveOverlay>(committed_.schema));
   cell_.overlay_documents = 0;
   replay_bytes_ = 0;
   Show();
@@ -272,7 +272,7 @@ absl::Status Engine::AddFields(const std::vector<Field>& fields) {
   cell_.length_sums.resize(schema.fields.size() + 1, 0);
   cell_.length_sums.back() = group_sum;
   SetSchema();
-  view_ = NewView(view_->segments, std::make_shared<overlay::Overlay>(committed_.schema));
+  view_ = NewView(view_->segments, std::make_shared<LiveOverlay>(committed_.schema));
   Show();
   // New records go to a file whose header has the new schema. The fields are durable whatever becomes of that: a failure
   // shows in the state, and the next write tries again.

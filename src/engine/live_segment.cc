@@ -8,14 +8,6 @@
 #include "src/base/status.h"
 
 namespace ashlar::engine {
-namespace {
-
-// Terms remembered per segment; beyond, all are forgotten, for keeping track of which are asked for would cost more.
-constexpr size_t kDeadCountsMax = 4096;
-// A seek costs about this many steps to the next posting.
-constexpr size_t kPostingsPerSeek = 16;
-
-}  // namespace
 
 LiveSegment::LiveSegment(std::shared_ptr<const segment::Segment> segment, format::SegmentEntry entry, env::Clock* clock)
     : segment_(std::move(segment)), entry_(std::move(entry)), clock_(clock) {
@@ -23,10 +15,7 @@ LiveSegment::LiveSegment(std::shared_ptr<const segment::Segment> segment, format
 }
 
 uint32_t LiveSegment::LiveCount(Sequence at) const {
-  MutexLock lock(&log_mutex_);
-  const auto end = std::partition_point(log_.begin(), log_.end(),
-                                        [at](const format::Death& death) { return death.sequence <= at; });
-  return document_count() - static_cast<uint32_t>(end - log_.begin());
+  return document_count() - log_.CountUpTo(at);
 }
 
 std::optional<SegmentDamage> LiveSegment::damage() const {
@@ -167,52 +156,14 @@ void LiveSegment::Kill(uint32_t ordinal, Sequence sequence) {
   deaths->last.store(sequence, std::memory_order_relaxed);
   deaths->bits[ordinal / 64].fetch_or(uint64_t{1} << (ordinal % 64), std::memory_order_release);
   death_count_.fetch_add(1, std::memory_order_relaxed);
-  MutexLock lock(&log_mutex_);
-  ASHLAR_DCHECK(log_.empty() || log_.back().sequence <= sequence);
-  log_.push_back({ordinal, sequence});
+  log_.Add(ordinal, sequence);
 }
 
 absl::StatusOr<uint32_t> LiveSegment::DeadPostings(format::IndexId index, std::string_view term, Sequence at) const {
-  std::string key(reinterpret_cast<const char*>(&index), sizeof index);
-  key += term;
-  DeadCount known;
-  std::vector<format::Death> news;
-  {
-    MutexLock lock(&log_mutex_);
-    const auto end = std::partition_point(log_.begin(), log_.end(),
-                                          [at](const format::Death& death) { return death.sequence <= at; });
-    const auto deaths = static_cast<size_t>(end - log_.begin());
-    // An older snapshot than the one that was remembered counts for itself.
-    if (const auto found = dead_counts_.find(key); found != dead_counts_.end() && found->second.deaths <= deaths)
-      known = found->second;
-    news.assign(log_.begin() + static_cast<ptrdiff_t>(known.deaths), end);
-  }
-  if (news.empty()) return known.postings;
-
-  segment::PostingCursor cursor = OpenTerm(index, term);
-  DeadCount now{known.deaths + news.size(), known.postings};
-  if (news.size() * kPostingsPerSeek < cursor.postings()) {
-    std::sort(news.begin(), news.end(),
-              [](const format::Death& a, const format::Death& b) { return a.ordinal < b.ordinal; });
-    for (const format::Death& death : news) {
-      cursor.Seek(death.ordinal);
-      now.postings += cursor.document() == death.ordinal;
-    }
-  } else {
-    now.postings = 0;
-    for (; cursor.document() != format::kNoDocument; cursor.Next()) {
-      const Sequence death = DeathOf(cursor.document());
-      now.postings += death != 0 && death <= at;
-    }
-  }
-  ASHLAR_RETURN_IF_ERROR(Noted(cursor.status()));
-  ASHLAR_RETURN_IF_ERROR(CheckIntact());  // before it is remembered
-
-  MutexLock lock(&log_mutex_);
-  if (dead_counts_.size() >= kDeadCountsMax) dead_counts_.clear();
-  DeadCount& remembered = dead_counts_[key];
-  if (remembered.deaths < now.deaths) remembered = now;
-  return now.postings;
+  return log_.DeadPostings(
+      index, term, at, [&] { return OpenTerm(index, term); },
+      [&](uint32_t ordinal) { return IsDeadAt(ordinal, at); },
+      [this](const absl::Status& status) { return status.ok() ? CheckIntact() : Noted(status); });
 }
 
 absl::StatusOr<std::optional<uint64_t>> LiveSegment::SumLiveLengths(format::IndexId index) {
@@ -252,16 +203,6 @@ void LiveSegment::SubtractLengths(const Schema& schema, uint32_t ordinal, std::v
   }
 }
 
-std::vector<format::Death> LiveSegment::DeathsUpTo(Sequence floor) const {
-  std::vector<format::Death> result;
-  {
-    MutexLock lock(&log_mutex_);
-    for (const format::Death& death : log_)
-      if (death.sequence <= floor) result.push_back(death);
-  }
-  std::sort(result.begin(), result.end(),
-            [](const format::Death& a, const format::Death& b) { return a.ordinal < b.ordinal; });
-  return result;
-}
+std::vector<format::Death> LiveSegment::DeathsUpTo(Sequence floor) const { return log_.UpTo(floor); }
 
 }  // namespace ashlar::engine

@@ -32,6 +32,7 @@
 #include "format/catalog_value.h"
 #include "format/deaths.h"
 #include "src/base/mutex.h"
+#include "src/engine/death_log.h"
 #include "src/env/env.h"
 #include "src/segment/segment.h"
 
@@ -176,14 +177,7 @@ class LiveSegment {
   std::atomic<Deaths*> deaths_{nullptr};
   std::atomic<uint32_t> death_count_{0};
 
-  // What DeadPostings remembers of a term: its dead postings among the first `deaths` of the log.
-  struct DeadCount {
-    size_t deaths = 0;
-    uint32_t postings = 0;
-  };
-  mutable Mutex log_mutex_;                                     // a leaf, held for copies only
-  std::vector<format::Death> log_ ABSL_GUARDED_BY(log_mutex_);  // in order of sequence
-  mutable absl::flat_hash_map<std::string, DeadCount> dead_counts_ ABSL_GUARDED_BY(log_mutex_);
+  DeathLog log_;
 
   std::vector<absl::StatusOr<segment::LengthReader>> lengths_;  // fields by number, then the group; the writer's
 };

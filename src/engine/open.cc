@@ -199,7 +199,7 @@ absl::Status Engine::LoadStore() {
   ASHLAR_RETURN_IF_ERROR(LoadDeaths(committed_, segments));
   watermark_ = committed_.watermark;
   next_file_number_ = std::max(next_file_number_, committed_.next_file_number);
-  std::shared_ptr<View> view = NewView(std::move(segments), std::make_shared<overlay::Overlay>(committed_.schema));
+  std::shared_ptr<View> view = NewView(std::move(segments), std::make_shared<LiveOverlay>(committed_.schema));
   view_ = view;
   cell_ = Cell();
   cell_.sequence = committed_.floor;
@@ -227,7 +227,7 @@ void Engine::SetSchema() {
 }
 
 std::shared_ptr<View> Engine::NewView(std::vector<std::shared_ptr<LiveSegment>> segments,
-                                      std::shared_ptr<overlay::Overlay> overlay) const {
+                                      std::shared_ptr<LiveOverlay> overlay) const {
   auto view = std::make_shared<View>();
   view->generation = committed_.generation;
   view->store_id = committed_.store_id;

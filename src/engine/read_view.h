@@ -49,7 +49,7 @@ class OverlaySource {
   using Cursor = overlay::Cursor;
   using Lengths = overlay::Lengths;
 
-  OverlaySource(const overlay::Overlay& overlay, uint32_t documents, uint32_t base, Sequence at)
+  OverlaySource(const LiveOverlay& overlay, uint32_t documents, uint32_t base, Sequence at)
       : overlay_(&overlay), documents_(documents), base_(base), at_(at) {}
   uint32_t document_count() const { return documents_; }
   uint32_t put_order_base() const { return base_; }
@@ -58,21 +58,25 @@ class OverlaySource {
     const Sequence death = overlay_->DeathOf(ordinal);
     return death != 0 && death <= at_;
   }
+  uint64_t DeadBits(uint32_t word) const { return overlay_->DeadBitsAt(word, documents_, at_); }
   Cursor OpenTerm(format::IndexId index, std::string_view term) const {
     return overlay_->OpenTerm(index, term, documents_);
   }
   Cursor OpenPositions(format::IndexId index, std::string_view term) const { return OpenTerm(index, term); }
+  absl::StatusOr<uint32_t> DeadPostings(format::IndexId index, std::string_view term) const {
+    return overlay_->DeadPostings(index, term, documents_, at_);
+  }
   absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return overlay_->OpenLengths(index); }
 
  private:
-  const overlay::Overlay* overlay_;
+  const LiveOverlay* overlay_;
   uint32_t documents_;
   uint32_t base_;
   Sequence at_;
 };
 
 static_assert(query::CountsDeadPostings<SegmentSource>);
-static_assert(query::Source<OverlaySource>);
+static_assert(query::CountsDeadPostings<OverlaySource>);
 
 // A live document's place, or nullopt. A key that is alive in one source is dead or absent in all others, so damage matters only
 // where nobody else has it.

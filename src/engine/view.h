@@ -22,9 +22,9 @@
 #include "ashlar/schema.h"
 #include "format/layout.h"
 #include "src/base/mutex.h"
+#include "src/engine/live_overlay.h"
 #include "src/engine/live_segment.h"
 #include "src/env/env.h"
-#include "src/overlay/overlay.h"
 
 namespace ashlar::engine {
 
@@ -44,7 +44,7 @@ struct View {
   std::shared_ptr<const Schema> schema;
   std::vector<std::shared_ptr<LiveSegment>> segments;  // ascending DocumentId
   std::vector<uint32_t> bases;                         // put order of ordinal 0, one per segment, then the overlay's
-  std::shared_ptr<overlay::Overlay> overlay;           // younger than every segment
+  std::shared_ptr<LiveOverlay> overlay;                // younger than every segment
   // Keeps files of a memory store alive as long as somebody can read them.
   std::shared_ptr<env::MemoryEnv> memory;
 };

@@ -326,7 +326,7 @@ void Engine::KillAt(const Location& location, Sequence sequence, const std::vect
     live.Kill(location.ordinal, sequence);
     deaths_changed_ = true;
   } else {
-    overlay::Overlay& overlay = *view_->overlay;
+    LiveOverlay& overlay = *view_->overlay;
     const uint32_t ordinal =
         location.where == Location::Where::kOverlay ? location.ordinal : effects[location.ordinal].added_ordinal;
     for (const format::IndexId index : searchable_)
@@ -338,7 +338,7 @@ void Engine::KillAt(const Location& location, Sequence sequence, const std::vect
 
 void Engine::Apply(std::vector<Effect>* effects) {
   const Schema& schema = *view_->schema;
-  overlay::Overlay& overlay = *view_->overlay;
+  LiveOverlay& overlay = *view_->overlay;
   for (Effect& effect : *effects) {
     KillAt(effect.kills, effect.sequence, *effects);
     if (!effect.adds) continue;

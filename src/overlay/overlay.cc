@@ -90,6 +90,9 @@ struct Overlay::Impl {
 
   const FieldPlan* PlanOf(format::IndexId index) const;
   ListShape ShapeOf(Family family) const { return family == kGroupFamily ? group_shape : shapes[family]; }
+  const LengthColumn* LengthsOf(Family family) const {
+    return family == kGroupFamily ? group_plan.lengths : plans[family].lengths;
+  }
   const TermEntry* FindTerm(Family family, std::string_view term) const;
   const DocumentRecord& Record(uint32_t ordinal) const { return *documents.Find(ordinal); }
 
@@ -99,6 +102,7 @@ struct Overlay::Impl {
   TermEntry* NewTerm(Family family, std::string_view term, uint32_t hash);
   void AddOccurrence(TermEntry* entry, uint32_t member, uint32_t position);
   void AppendPosting(const PendingTerm& term, uint32_t ordinal);
+  void NoteBlock(TermEntry* entry, uint32_t postings, uint32_t ordinal);
   void EncodeMembers(const PendingTerm& term, const ListShape& shape);
   void CountFieldPostings(const PendingTerm& term, Family family);
   void AddLengths(const text::AnalyzedDocument& document, uint32_t ordinal);
@@ -128,6 +132,8 @@ struct Overlay::Impl {
   std::vector<PendingToken> tokens;
   std::vector<PendingTerm> pending;
   std::vector<std::byte> members;
+  format::FrontierTable frontier_table;
+  format::Frontier frontier;
   std::vector<uint64_t> field_postings;  // by field number
 };
 
@@ -293,7 +299,44 @@ void Overlay::Impl::AppendPosting(const PendingTerm& term, uint32_t ordinal) {
   }
   AppendBytes(entry, head.data(), bytes, &arena);
   if (!members.empty()) AppendBytes(entry, members.data(), members.size(), &arena);
-  entry->published.store(uint64_t{ordinal} << 32 | (TermEntry::PostingsOf(published) + 1), std::memory_order_release);
+  const uint32_t postings = TermEntry::PostingsOf(published) + 1;
+  if (postings % kBlockPostings == 0) NoteBlock(entry, postings, ordinal);
+  entry->published.store(uint64_t{ordinal} << 32 | postings, std::memory_order_release);
+}
+
+// The block of the last postings is whole: it is read once more for its frontier, which is less work than keeping one
+// for every list.
+void Overlay::Impl::NoteBlock(TermEntry* entry, uint32_t postings, uint32_t ordinal) {
+  const ListShape shape = ShapeOf(entry->family);
+  const LengthColumn* const lengths = LengthsOf(entry->family);
+  const uint32_t block = postings / kBlockPostings - 1;
+  std::array<uint32_t, kBlockPostings> ordinals, frequencies;
+  ByteCursor at = FirstPosting(*entry);
+  uint32_t last = 0;
+  if (block != 0) {
+    const BlockNote& before = NoteOf(*entry, block - 1);
+    at = before.end;
+    last = before.last_document;
+  }
+  ReadPostings(shape, kBlockPostings, &at, &last, ordinals.data(), frequencies.data());
+  uint64_t length_sum = 0;
+  for (size_t i = 0; i < kBlockPostings; ++i) {
+    const uint32_t length = lengths == nullptr ? 0 : lengths->Get(ordinals[i]);
+    frontier_table.Add(format::FrequencyCode(frequencies[i]), format::LengthCode(length));
+    length_sum += length;
+  }
+  frontier_table.Take(&frontier);
+  constexpr size_t kPairs = format::kBlockListPairs.block;
+  if (frontier.count > kPairs) {
+    const double average = static_cast<double>(length_sum) / kBlockPostings;
+    format::ReduceFrontier(format::ReductionScale(average), kPairs, &frontier);
+  }
+  BlockNote note;
+  note.end = at;
+  note.last_document = ordinal;
+  for (size_t pair = 0; pair < note.pairs.size(); ++pair)
+    note.pairs[pair] = frontier.pairs[std::min(pair, frontier.count - 1)];
+  AppendNote(entry, block, note, &arena);
 }
 
 void Overlay::Impl::CountFieldPostings(const PendingTerm& term, Family family) {
@@ -391,11 +434,13 @@ Cursor Overlay::Impl::MakeCursor(const TermEntry& term, const ListShape& shape, 
   Cursor cursor;
   const uint64_t published = term.published.load(std::memory_order_acquire);
   cursor.left_ = TermEntry::PostingsOf(published);
+  cursor.published_ = cursor.left_;
   cursor.documents_ = n;
   cursor.shape_ = shape;
   cursor.member_ = shape.members > 1 ? member : Cursor::kAllMembers;
-  cursor.at_ = ByteCursor(term);
+  cursor.at_ = FirstPosting(term);
   cursor.term_ = &term;
+  cursor.lengths_ = LengthsOf(term.family);
   const bool whole = cursor.left_ == 0 || TermEntry::LastOrdinalOf(published) < n;
   cursor.postings_ = whole && cursor.member_ == Cursor::kAllMembers ? cursor.left_ : Cursor::kNotCounted;
   cursor.Next();
@@ -442,6 +487,14 @@ Lengths Overlay::OpenLengths(format::IndexId index) const {
 uint32_t Overlay::Length(format::IndexId index, uint32_t ordinal) const { return OpenLengths(index)[ordinal]; }
 Sequence Overlay::DeathOf(uint32_t ordinal) const {
   return impl_->Record(ordinal).death.load(std::memory_order_acquire);
+}
+uint64_t Overlay::DeadBitsAt(uint32_t word, uint32_t n, Sequence at) const {
+  uint64_t bits = 0;
+  for (uint32_t i = 0, ordinal = word * 64; i < 64 && ordinal < n; ++i, ++ordinal) {
+    const Sequence death = DeathOf(ordinal);
+    bits |= uint64_t{death != 0 && death <= at} << i;
+  }
+  return bits;
 }
 DocumentId Overlay::IdOf(uint32_t ordinal) const { return impl_->Record(ordinal).id; }
 std::string_view Overlay::KeyOf(uint32_t ordinal) const { return impl_->Record(ordinal).key(); }

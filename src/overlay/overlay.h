@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "ashlar/document.h"
 #include "ashlar/schema.h"
+#include "format/dense_window.h"
 #include "format/layout.h"
 #include "src/base/bytes.h"
 #include "src/overlay/posting_list.h"
@@ -33,17 +34,50 @@ namespace ashlar::overlay {
 
 class Overlay;
 
-// Walks the postings of one term among the first n documents. Models query::PostingCursor: a new cursor stands on its
-// first posting. Owns nothing of the overlay: valid while the Overlay lives. One thread at a time.
+// What a list of one block or more shows of its blocks, as of a snapshot; the last block may be a part of one.
+struct BlockTable {
+  static constexpr uint32_t kPairs = static_cast<uint32_t>(format::kBlockListPairs.block);
+
+  uint32_t blocks = 0;
+  uint32_t groups = 0;                                              // of format::kBlocksPerGroup blocks
+  std::vector<ByteCursor> begins;                                   // by block
+  std::vector<uint32_t> last_documents;                             // by block
+  std::vector<uint8_t> pair_frequencies, pair_lengths;              // [pair * blocks + block]
+  std::vector<uint8_t> group_pair_frequencies, group_pair_lengths;  // by group, one pair
+  uint32_t tail_postings = 0;                                       // of the last block
+
+  uint64_t FirstPossible(uint32_t block) const { return block == 0 ? 0 : uint64_t{last_documents[block - 1]} + 1; }
+  uint32_t LastDocument(uint32_t block) const { return last_documents[block]; }
+  // The first block, from `from` on, that ends at or after the document; `blocks` if none does.
+  uint32_t FindBlock(uint32_t from, uint32_t document) const;
+  uint32_t PostingsOf(uint32_t block) const { return block + 1 == blocks ? tail_postings : kBlockPostings; }
+};
+
+// From which bounds are computed, as segment::BlockBounds.
+struct BlockBounds {
+  const BlockTable* headers = nullptr;
+  uint32_t pairs = 0;  // 0: there are none
+  uint32_t group_pairs = 0;
+  const uint8_t* pair_frequencies = nullptr;
+  const uint8_t* pair_lengths = nullptr;
+  const uint8_t* group_pair_frequencies = nullptr;
+  const uint8_t* group_pair_lengths = nullptr;
+};
+
+// Walks the postings of one term among the first n documents. Models query::PostingCursor and query::BoundedCursor: a
+// new cursor stands on its first posting. Owns nothing of the overlay: valid while the Overlay lives. One thread at a
+// time.
 class Cursor {
  public:
+  using Bounds = BlockBounds;
+
   Cursor() = default;                              // empty list
   uint32_t document() const { return document_; }  // format::kNoDocument at the end
   uint32_t frequency() const { return frequency_; }
   void Next();
   void Seek(uint32_t target);  // to the first document >= target; never back
-  // Documents in the list, dead ones included. O(1) unless documents were added since the snapshot or this is one field
-  // of a larger group: then the first call walks the list.
+  // Documents in the list, dead ones included. O(1) unless documents were added since the snapshot, then O(blocks), or
+  // this is one field of a larger group: then the first call walks the list.
   uint32_t postings() const {
     if (postings_ == kNotCounted) postings_ = CountPostings();
     return postings_;
@@ -61,8 +95,36 @@ class Cursor {
   // group's fields in ascending field number, or the one field) and the members' positions one after another.
   void AppendRow(std::vector<uint32_t>* frequencies, std::vector<uint32_t>* positions) const;
 
+  // --- blocks and their bounds, for traversals that skip; as segment::PostingCursor has them ---
+  // Of all lists but those of one field of a larger group.
+  bool is_bounded() const { return member_ == kAllMembers; }
+  // O(blocks) at the first call. No pairs for a list that is shorter than a block.
+  BlockBounds bounds() const;
+  bool MoveToBlock(uint32_t block);
+  void Rewind();
+  bool has_windows() const { return false; }
+  const format::Window* OpenWindow(uint32_t) { return nullptr; }
+  // Of the block that MoveToBlock moved to; of a list without blocks: all.
+  std::span<const uint32_t> block_documents() const { return {Decoded()->documents.data(), decoded_->count}; }
+  std::span<const uint32_t> block_frequencies() const { return {Decoded()->frequencies.data(), decoded_->count}; }
+
  private:
   friend class Overlay;
+  struct DecodedBlock {
+    size_t count = 0;
+    std::vector<uint32_t> documents, frequencies;
+  };
+  const BlockTable& Table() const;
+  void FindBlocks(BlockTable* table, std::vector<const BlockNote*>* notes) const;
+  void FillPairs(const std::vector<const BlockNote*>& notes, BlockTable* table) const;
+  const DecodedBlock* Decoded() const;
+  // Decodes `count` postings of all members and keeps those of the snapshot.
+  void Decode(const ByteCursor& begin, uint32_t last, uint32_t count) const;
+  // Of them, those of the member that is looked at.
+  void DecodeMember(const ByteCursor& begin, uint32_t last, uint32_t count) const;
+  // Before the first posting of a block; Next goes on there.
+  void StandBefore(uint32_t block);
+
   static constexpr uint32_t kNotCounted = 0xFFFFFFFFu;
   static constexpr uint32_t kAllMembers = 0xFFFFFFFFu;
 
@@ -85,6 +147,10 @@ class Cursor {
   ByteCursor at_;       // the next posting
   ByteCursor payload_;  // the members and positions of the current one
   const TermEntry* term_ = nullptr;
+  const LengthColumn* lengths_ = nullptr;  // of the index
+  uint32_t published_ = 0;                 // postings, some of them perhaps of documents from n on
+  mutable std::unique_ptr<BlockTable> table_;
+  mutable std::unique_ptr<DecodedBlock> decoded_;
   std::vector<uint32_t> ordinals_;  // the key field: the documents themselves, ascending
   size_t ordinal_at_ = 0;
 };
@@ -124,6 +190,8 @@ class Overlay {
   uint32_t Length(format::IndexId index, uint32_t ordinal) const;
   Lengths OpenLengths(format::IndexId index) const;
   Sequence DeathOf(uint32_t ordinal) const;  // 0: alive
+  // Bit i: document 64 word + i is dead at `at`. Only words with a document of the snapshot.
+  uint64_t DeadBitsAt(uint32_t word, uint32_t n, Sequence at) const;
   // Documents killed so far. 0: every document of any snapshot taken before is alive, so nothing need ask DeathOf.
   uint32_t death_count() const;
   DocumentId IdOf(uint32_t ordinal) const;

@@ -289,7 +289,7 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
 template <class S, class C, class L>
 absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
   bool pruned = false;
-  if constexpr (CanPrune<C, L>) {
+  if constexpr (BoundedCursor<C>) {
     using P = Pruned<S, C, L>;
     const bool must_count = needs_every_match() && !P::CountsAll(*terms);
     pruned = may_prune() && P::Suits(*terms) && (!must_count || HasDeadBits<S>) &&

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "format/dense_window.h"
-#include "format/posting_block.h"
 #include "src/query/traversal.h"
 #include "src/simd/kernels.h"
 #include "src/simd/scatter.h"
@@ -137,7 +136,7 @@ class MatchList {
 
   const simd::Kernels& kernels_ = simd::BestKernels();
   C& cursor_;
-  const format::ListHeaders* headers_;
+  const decltype(C::Bounds::headers) headers_;
   std::span<const uint32_t> documents_;  // of a list without blocks, or of the loaded block
   uint32_t loaded_ = kNone;
   uint32_t from_block_ = 0;  // documents to come are not in earlier ones

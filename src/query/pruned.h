@@ -36,13 +36,7 @@
 
 namespace ashlar::query {
 
-// Cursors and lengths that Pruned can read.
-template <class C, class L>
-concept CanPrune = BoundedCursor<C> && requires(const L& lengths) {
-  { lengths.column() } -> std::same_as<const std::byte*>;
-};
-
-template <class S, class C, class L>
+template <class S, BoundedCursor C, class L>
 class Pruned {
  public:
   using Term = OpenedTerm<C, L>;

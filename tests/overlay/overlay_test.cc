@@ -169,8 +169,7 @@ std::vector<Posting> Walk(Cursor cursor) {
   return postings;
 }
 
-void ExpectSeeksAgree(const std::vector<Posting>& expected, const Cursor& fresh, Prng* prng) {
-  Cursor cursor = fresh;
+void ExpectSeeksAgree(const std::vector<Posting>& expected, Cursor cursor, Prng* prng) {
   uint32_t at = 0;
   for (uint32_t target = 0; target < 400; target += static_cast<uint32_t>(1 + prng->Below(60))) {
     cursor.Seek(target);
@@ -181,6 +180,46 @@ void ExpectSeeksAgree(const std::vector<Posting>& expected, const Cursor& fresh,
     cursor.Seek(target == 0 ? 0 : target - 1);  // never back
     ASSERT_EQ(cursor.document(), expected[at].document);
   }
+}
+
+// The postings by block, from the last block to the first, and what bounds them.
+void ExpectBlocksAgree(const std::vector<Posting>& expected, const Overlay& overlay, format::IndexId index,
+                       Cursor cursor) {
+  const BlockBounds bounds = cursor.bounds();
+  ASSERT_EQ(bounds.headers != nullptr, bounds.pairs != 0);
+  const uint32_t blocks = bounds.pairs == 0 ? 1 : bounds.headers->blocks;
+  size_t end = expected.size();
+  for (uint32_t block = blocks; block-- > 0;) {
+    if (bounds.pairs != 0) ASSERT_TRUE(cursor.MoveToBlock(block));
+    const auto documents = cursor.block_documents(), frequencies = cursor.block_frequencies();
+    ASSERT_LE(documents.size(), end);
+    const size_t begin = end - documents.size();
+    for (size_t i = 0; i < documents.size(); ++i) {
+      ASSERT_EQ(documents[i], expected[begin + i].document);
+      ASSERT_EQ(frequencies[i], expected[begin + i].frequency);
+      if (bounds.pairs == 0) continue;
+      ASSERT_EQ(bounds.headers->FindBlock(0, documents[i]), block);
+      ASSERT_GE(documents[i], bounds.headers->FirstPossible(block));
+      const uint32_t length = overlay.Length(index, documents[i]);
+      const auto covered = [&](const uint8_t* frequency_codes, const uint8_t* length_codes, size_t stride, size_t at,
+                               size_t pairs) {
+        for (size_t pair = 0; pair < pairs; ++pair)
+          if (format::FrequencyOfCode(frequency_codes[pair * stride + at]) >= frequencies[i] &&
+              format::LengthOfCode(length_codes[pair * stride + at]) <= length)
+            return true;
+        return false;
+      };
+      if (!cursor.is_bounded()) continue;
+      ASSERT_TRUE(covered(bounds.pair_frequencies, bounds.pair_lengths, blocks, block, bounds.pairs));
+      ASSERT_TRUE(covered(bounds.group_pair_frequencies, bounds.group_pair_lengths, bounds.headers->groups,
+                          block / format::kBlocksPerGroup, bounds.group_pairs));
+    }
+    if (bounds.pairs != 0 && cursor.is_bounded()) ASSERT_EQ(bounds.headers->LastDocument(block), documents.back());
+    end = begin;
+  }
+  ASSERT_EQ(end, 0u);
+  cursor.Rewind();
+  ASSERT_EQ(Walk(std::move(cursor)), expected);
 }
 
 std::string TermName(uint64_t i) { return absl::StrCat("t", std::string(i % 40, 'x'), i); }
@@ -252,10 +291,12 @@ TEST_P(OverlayModelTest, PostingsAreThoseOfTheFirstDocuments) {
     for (const format::IndexId index : Indexes()) {
       for (uint64_t rank = 0; rank < 50; ++rank) {
         const std::vector<Posting> expected = model_.Postings(index, TermName(rank), n);
-        const Cursor cursor = overlay_.OpenTerm(index, TermName(rank), n);
-        ASSERT_EQ(cursor.postings(), expected.size()) << "n " << n << " index " << index << " term " << rank;
-        ASSERT_EQ(Walk(cursor), expected) << "n " << n << " index " << index << " term " << rank;
-        ExpectSeeksAgree(expected, cursor, &prng_);
+        SCOPED_TRACE(absl::StrCat("n ", n, " index ", index, " term ", rank));
+        const auto open = [&] { return overlay_.OpenTerm(index, TermName(rank), n); };
+        ASSERT_EQ(open().postings(), expected.size());
+        ASSERT_EQ(Walk(open()), expected);
+        ASSERT_NO_FATAL_FAILURE(ExpectSeeksAgree(expected, open(), &prng_));
+        ASSERT_NO_FATAL_FAILURE(ExpectBlocksAgree(expected, overlay_, index, open()));
       }
     }
   }
@@ -297,8 +338,10 @@ TEST_P(OverlayModelTest, KeysFindTheNewestLiveDocument) {
     Cursor cursor = overlay_.OpenTerm(0, key, n);
     ASSERT_EQ(cursor.postings(), ordinals.size());
     std::vector<uint32_t> walked;
-    for (const Posting& posting : Walk(cursor)) walked.push_back(posting.document);
+    for (const Posting& posting : Walk(overlay_.OpenTerm(0, key, n))) walked.push_back(posting.document);
     ASSERT_EQ(walked, ordinals);
+    const auto documents = cursor.block_documents();
+    ASSERT_EQ(std::vector<uint32_t>(documents.begin(), documents.end()), ordinals);
     const auto target = static_cast<uint32_t>(prng_.Below(300));
     cursor.Seek(target);
     const auto next = std::lower_bound(ordinals.begin(), ordinals.end(), target);
@@ -374,11 +417,21 @@ TEST(OverlayTest, LongPostingsAndLongLists) {
     overlay.Add(document.id, document.Analyzed());
     model.documents.push_back(std::move(document));
   }
+  Prng prng(3);
   for (const format::IndexId index : {kGroupIndex, 1u, 3u}) {
-    const Cursor cursor = overlay.OpenTerm(index, "often", 12000);
-    const std::vector<Posting> expected = model.Postings(index, "often", 12000);
-    EXPECT_EQ(cursor.postings(), expected.size());
-    EXPECT_TRUE(Walk(cursor) == expected);
+    for (const uint32_t n : {12000u, 11999u, 6400u, 129u, 128u, 127u}) {
+      SCOPED_TRACE(absl::StrCat("index ", index, " n ", n));
+      const std::vector<Posting> expected = model.Postings(index, "often", n);
+      EXPECT_EQ(overlay.OpenTerm(index, "often", n).postings(), expected.size());
+      EXPECT_TRUE(Walk(overlay.OpenTerm(index, "often", n)) == expected);
+      ASSERT_NO_FATAL_FAILURE(ExpectBlocksAgree(expected, overlay, index, overlay.OpenTerm(index, "often", n)));
+      Cursor cursor = overlay.OpenTerm(index, "often", n);
+      for (size_t i = 0; i < expected.size(); i += prng.Below(700)) {
+        cursor.Seek(expected[i].document);
+        ASSERT_EQ(cursor.document(), expected[i].document);
+        ASSERT_EQ(cursor.frequency(), expected[i].frequency);
+      }
+    }
   }
 }
 
