@@ -31,17 +31,18 @@ class DeathLog {
   // In ascending order of ordinal.
   std::vector<format::Death> UpTo(Sequence at) const;
 
-  // How many postings of a list are of documents that are dead at `at`. `open` gives a cursor on the list; `is_dead`
-  // tells whether a document is dead at `at`; `checked` says, after the list was read, whether what it gave counts.
+  // How many postings of a list are of documents that are dead at `at`. `open_cursor` gives a cursor on the list;
+  // `is_dead` tells whether a document is dead at `at`; `checked` says, after the list was read, whether what it gave
+  // counts.
   template <class Open, class IsDead, class Checked>
-  absl::StatusOr<uint32_t> DeadPostings(format::IndexId index, std::string_view term, Sequence at, const Open& open,
-                                        const IsDead& is_dead, const Checked& checked) const {
+  absl::StatusOr<uint32_t> DeadPostings(format::IndexId index, std::string_view term, Sequence at,
+                                        const Open& open_cursor, const IsDead& is_dead, const Checked& checked) const {
     constexpr size_t kPostingsPerSeek = 16;  // a seek costs about so many steps to the next posting
     const std::string list = NameOf(index, term);
     std::vector<format::Death> news;
     DeadCount count = Recall(list, at, &news);
     if (news.empty()) return count.postings;
-    auto cursor = open();
+    auto cursor = open_cursor();
     count.deaths += news.size();
     if (news.size() * kPostingsPerSeek < cursor.postings()) {
       std::sort(news.begin(), news.end(),

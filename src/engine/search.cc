@@ -1,5 +1,7 @@
 // Search: runs a prepared query over the sources of one snapshot. Where damage may be passed over, it is run again without the
 // segment that was met, for what was counted in it is in the scores of all others.
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -43,10 +45,23 @@ class Run {
     ASHLAR_RETURN_IF_ERROR(execution.AddStatistics(&overlay_run));
     execution.FinishWeights();
     ASHLAR_RETURN_IF_ERROR(unknown_lengths_);
-    for (query::SourceRun<SegmentSource>& run : runs_) {
-      ASHLAR_RETURN_IF_ERROR(Checked(run, execution.Run(&run)));
+    std::vector<std::pair<int32_t, query::SourceRun<SegmentSource>*>> order;
+    for (query::SourceRun<SegmentSource>& run : runs_) order.emplace_back(INT32_MAX, &run);
+    const size_t sources = runs_.size() + (overlay_.document_count() == 0 ? 0 : 1);
+    if (sources > 1) {
+      for (auto& [bound, run] : order) {
+        absl::StatusOr<int32_t> known = execution.Prepare(run, sources);
+        ASHLAR_RETURN_IF_ERROR(Checked(*run, known.status()));
+        bound = *known;
+      }
+      ASHLAR_RETURN_IF_ERROR(execution.Prepare(&overlay_run, sources).status());
+      // What is likely to hold the best hits comes first and spares the others work.
+      std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    }
+    for (const auto& [bound, run] : order) {
+      ASHLAR_RETURN_IF_ERROR(Checked(*run, execution.Run(run)));
       // Nothing of the segment is read after this, so what was read counts.
-      if (!execution.matches_nothing()) ASHLAR_RETURN_IF_ERROR(Checked(run, LiveOf(run).CheckIntact()));
+      if (!execution.matches_nothing()) ASHLAR_RETURN_IF_ERROR(Checked(*run, LiveOf(*run).CheckIntact()));
     }
     ASHLAR_RETURN_IF_ERROR(execution.Run(&overlay_run));
     return execution.Results();

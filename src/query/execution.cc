@@ -93,6 +93,7 @@ Handle Execution::HandleOf(uint32_t put_order) const {
 }
 
 SearchResult Execution::Results() {
+  collected_.scratch.GiveBack();
   std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.base < b.base; });
   SearchResult result;
   const Traversal asked = plan_.options.traversal;

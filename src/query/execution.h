@@ -8,13 +8,14 @@
 //   for (auto& run : segments) ASHLAR_RETURN_IF_ERROR(search.AddStatistics(&run));
 //   for (auto& run : overlays) ASHLAR_RETURN_IF_ERROR(search.AddStatistics(&run));
 //   search.FinishWeights();
-//   for (auto& run : segments) ASHLAR_RETURN_IF_ERROR(search.Run(&run));
+//   for (auto& run : segments) ASHLAR_RETURN_IF_ERROR(search.Prepare(&run, segments.size()));  // may be left out
+//   for (auto& run : segments) ASHLAR_RETURN_IF_ERROR(search.Run(&run));  // those with the highest bound() first
 //   for (auto& run : overlays) ASHLAR_RETURN_IF_ERROR(search.Run(&run));
 //   return search.Results();
 //
-// Call order: Create AddStatistics* FinishWeights Run* Results, every source once in each. Document frequencies are
-// those of live documents over all sources, which is why no source can be scored before all were counted. The order of
-// the sources does not change the answer.
+// Call order: Create AddStatistics* FinishWeights Prepare* Run* Results, every source once in each. Document
+// frequencies are those of live documents over all sources, which is why no source can be scored before all were
+// counted. The order of the sources does not change the answer.
 //
 // Owns: its plan and what it collected. Threads: one. Errors: InvalidArgument from Create; what a cursor or the lengths
 // of a source report (DataLoss), from AddStatistics and Run; after an error there are no results.
@@ -25,6 +26,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,15 +60,33 @@ struct IndexStatistics {
   std::function<uint64_t(format::IndexId)> length_sum;
 };
 
+template <class S>
+struct PrunedIfBounded {
+  struct type {};
+};
+template <class S>
+requires BoundedCursor<typename S::Cursor>
+struct PrunedIfBounded<S> {
+  using type = Pruned<S, typename S::Cursor, typename S::Lengths>;
+};
+template <class S>
+using PrunedOf = typename PrunedIfBounded<S>::type;
+
 // One source in one search. `source` must outlive it.
 template <Source S>
 struct SourceRun {
   SourceRun(const S* searched, uint32_t handle_source) : source(searched), index(handle_source) {}
 
+  using Cursor = typename S::Cursor;
+  using Lengths = typename S::Lengths;
+
   const S* source;
   uint32_t index;  // Handle::source of its hits
   // Cursors that counting opened and did not move, by term: Run goes on with them and saves the look-ups.
-  std::vector<typename S::Cursor> cursors;
+  std::vector<Cursor> cursors;
+  // What Prepare opened: Run goes on with it.
+  std::vector<OpenedTerm<Cursor, Lengths>> opened;
+  std::unique_ptr<PrunedOf<S>> pruned;
 };
 
 class Execution {
@@ -78,6 +98,10 @@ class Execution {
   template <Source S>
   absl::Status AddStatistics(SourceRun<S>* run);
   void FinishWeights();
+  // Opens the source's lists and looks for a threshold in their best postings, so that it is there, from all sources,
+  // before the first is run. Returns the most that a document of the source may score, if it can be told.
+  template <Source S>
+  absl::StatusOr<int32_t> Prepare(SourceRun<S>* run, size_t sources);
   // Finds the source's hits.
   template <Source S>
   absl::Status Run(SourceRun<S>* run);
@@ -151,6 +175,8 @@ class Execution {
   template <class C, class S>
   absl::Status RunMerged(const SourceRun<S>& run);
   template <class C, class S>
+  absl::Status OpenSingle(SourceRun<S>* run, std::vector<OpenedTerm<C, typename S::Lengths>>* opened);
+  template <class C, class S>
   absl::Status RunSingle(SourceRun<S>* run);
   // The query is one phrase in one index, and its total need not be exact.
   template <class S>
@@ -168,6 +194,18 @@ class Execution {
   }
   template <class S, class C, class L>
   absl::Status Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms);
+  template <class S, class C, class L>
+  bool Prunes(const std::vector<OpenedTerm<C, L>>& terms) const;
+  template <class S, class C, class L>
+  std::unique_ptr<Pruned<S, C, L>> MakePruned(const S& source, std::vector<OpenedTerm<C, L>>* terms);
+  template <class S, class C, class L>
+  absl::Status FinishPruned(const std::vector<OpenedTerm<C, L>>& terms, Pruned<S, C, L>* pruned);
+  // A damaged cursor looks like one at its end, so nothing counts before all were asked.
+  template <class C, class L>
+  static absl::Status StatusOf(const std::vector<OpenedTerm<C, L>>& terms) {
+    for (const OpenedTerm<C, L>& term : terms) ASHLAR_RETURN_IF_ERROR(term.cursor.status());
+    return absl::OkStatus();
+  }
 
   Plan plan_;
   IndexStatistics statistics_;
@@ -287,33 +325,45 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
 }
 
 template <class S, class C, class L>
+bool Execution::Prunes(const std::vector<OpenedTerm<C, L>>& terms) const {
+  using P = Pruned<S, C, L>;
+  const bool must_count = needs_every_match() && !P::CountsAll(terms);
+  return may_prune() && P::Suits(terms) &&
+         (!must_count || HasDeadBits<S>)&&(plan_.options.traversal == Traversal::kPruned || P::IsWorthIt(terms));
+}
+
+template <class S, class C, class L>
 absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
-  bool pruned = false;
   if constexpr (BoundedCursor<C>) {
-    using P = Pruned<S, C, L>;
-    const bool must_count = needs_every_match() && !P::CountsAll(*terms);
-    pruned = may_prune() && P::Suits(*terms) && (!must_count || HasDeadBits<S>) &&
-             (plan_.options.traversal == Traversal::kPruned || P::IsWorthIt(*terms));
-    if constexpr (HasDeadBits<S>) {
-      if (pruned && must_count) CountMatches(source, terms);
-    }
-    if (pruned) P(source, terms, !must_count, &collected_).Run();
+    if (Prunes<S, C, L>(*terms)) return FinishPruned(*terms, MakePruned<S, C, L>(source, terms).get());
   }
-  pruned_ |= pruned;
-  if (pruned) {
-    // Done.
-  } else if (plan_.options.traversal == Traversal::kExhaustive) {
+  if (plan_.options.traversal == Traversal::kExhaustive) {
     Exhaustive<S, C, L>(source, terms, &collected_).Run();
   } else {
     DocumentAtATime<S, C, L>(source, terms, &collected_).Run();
   }
-  // A damaged cursor looks like one at its end, so nothing counts before all were asked.
-  for (const OpenedTerm<C, L>& term : *terms) ASHLAR_RETURN_IF_ERROR(term.cursor.status());
-  return absl::OkStatus();
+  return StatusOf(*terms);
+}
+
+template <class S, class C, class L>
+std::unique_ptr<Pruned<S, C, L>> Execution::MakePruned(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
+  const bool must_count = needs_every_match() && !Pruned<S, C, L>::CountsAll(*terms);
+  // Before the other one remembers what its cursors have decoded.
+  if constexpr (HasDeadBits<S>) {
+    if (must_count) CountMatches(source, terms);
+  }
+  return std::make_unique<Pruned<S, C, L>>(source, terms, !must_count, &collected_);
+}
+
+template <class S, class C, class L>
+absl::Status Execution::FinishPruned(const std::vector<OpenedTerm<C, L>>& terms, Pruned<S, C, L>* pruned) {
+  pruned_ = true;
+  pruned->Run();
+  return StatusOf(terms);
 }
 
 template <class C, class S>
-absl::Status Execution::RunSingle(SourceRun<S>* run) {
+absl::Status Execution::OpenSingle(SourceRun<S>* run, std::vector<OpenedTerm<C, typename S::Lengths>>* opened_terms) {
   using L = typename S::Lengths;
   const S& source = *run->source;
   const bool kept = !run->cursors.empty() && run->cursors.size() == plan_.terms.size();
@@ -322,7 +372,7 @@ absl::Status Execution::RunSingle(SourceRun<S>* run) {
     if (norms_[i].b == 0) continue;  // then lengths do not matter
     ASHLAR_ASSIGN_OR_RETURN(lengths[i], source.OpenLengths(plan_.indexes[i].members[0]));
   }
-  std::vector<OpenedTerm<C, L>> opened;
+  std::vector<OpenedTerm<C, L>>& opened = *opened_terms;
   opened.reserve(plan_.terms.size() + plan_.phrases.size());
   const auto add = [&](const auto& part, float weight, C cursor) {
     opened.push_back({part.occur, weight, norms_[part.index], lengths[part.index], std::move(cursor)});
@@ -343,7 +393,14 @@ absl::Status Execution::RunSingle(SourceRun<S>* run) {
       ASHLAR_RETURN_IF_ERROR(add(phrase, phrase_states_[i].weight, Open<C>(source, member, phrase)));
     }
   }
-  return Traverse(source, &opened);
+  return absl::OkStatus();
+}
+
+template <class C, class S>
+absl::Status Execution::RunSingle(SourceRun<S>* run) {
+  std::vector<OpenedTerm<C, typename S::Lengths>> opened;
+  ASHLAR_RETURN_IF_ERROR(OpenSingle(run, &opened));
+  return Traverse(*run->source, &opened);
 }
 
 template <class C, class S>
@@ -404,8 +461,27 @@ absl::Status Execution::RunPhrase(SourceRun<S>* run) {
 }
 
 template <Source S>
+absl::StatusOr<int32_t> Execution::Prepare(SourceRun<S>* run, size_t sources) {
+  using C = typename S::Cursor;
+  if constexpr (BoundedCursor<C>) {
+    if (!can_match_ || run->source->document_count() == 0 || !may_prune()) return INT32_MAX;
+    if (plan_.has_merged_index || !plan_.phrases.empty() || plan_.terms.size() > kKeptCursorsMax) return INT32_MAX;
+    ASHLAR_RETURN_IF_ERROR(OpenSingle(run, &run->opened));
+    if (!Prunes<S, C, typename S::Lengths>(run->opened)) return INT32_MAX;
+    run->pruned = MakePruned<S, C, typename S::Lengths>(*run->source, &run->opened);
+    run->pruned->Prepare(sources);
+    return run->pruned->bound();
+  }
+  return INT32_MAX;
+}
+
+template <Source S>
 absl::Status Execution::Run(SourceRun<S>* run) {
   if (!can_match_ || run->source->document_count() == 0) return absl::OkStatus();
+  if constexpr (BoundedCursor<typename S::Cursor>) {
+    if (run->pruned != nullptr) return FinishPruned(run->opened, run->pruned.get());
+  }
+  if (!run->opened.empty()) return Traverse(*run->source, &run->opened);
   const bool only_phrase = plan_.terms.empty() && plan_.phrases.size() == 1 && !plan_.has_merged_index;
   if (only_phrase && may_prune() && !needs_every_match()) return RunPhrase(run);
   // A cursor that may be a phrase costs more: only for those who ask for one.

@@ -75,13 +75,31 @@ class Pruned {
                      [](const List* a, const List* b) { return a->postings() < b->postings(); });
   }
 
+  // Looks for a threshold in the best postings. `sources`: as many as share the work of it. Before Run, or not at all.
+  void Prepare(size_t sources) {
+    if (is_prepared_ || counts_all_ || is_one_term() || out_.top.limit() == 0) return;
+    is_prepared_ = true;
+    BoundWindows();
+    active_.reserve(lists_.size());
+    // Cursors of words that must not occur move forward only.
+    if (!must_.empty() || !must_not_.empty()) return;
+    for (List& list : lists_) strongest_.push_back(&list);
+    std::stable_sort(strongest_.begin(), strongest_.end(),
+                     [](const List* a, const List* b) { return a->bound() > b->bound(); });
+    Prime(sources);
+  }
+  // The most that a document may score, if it is known. After Prepare.
+  int32_t bound() const {
+    return window_bounds_.empty() ? INT32_MAX : kernels_.maximum(window_bounds_.data(), window_bounds_.size());
+  }
+
   void Run() {
     if (counts_all_) {
       MergeAll();
     } else {
       if (adds_to_total_) out_.total_is_exact = false;
       if (out_.top.limit() == 0) return;
-      if (lists_.size() == 1 && must_not_.empty() && lists_[0].has_blocks()) {
+      if (is_one_term()) {
         BestBlocksFirst();
       } else {
         Several();
@@ -101,6 +119,7 @@ class Pruned {
   static constexpr uint32_t kProbesPerWindow = 48;  // that cost as much as adding dense windows
   static constexpr size_t kWindowsFirst = 10;       // that raise the threshold before the rest is looked at
 
+  bool is_one_term() const { return lists_.size() == 1 && must_not_.empty() && lists_[0].has_blocks(); }
   static bool HasMust(const std::vector<Term>& terms) {
     return std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.occur == Occur::kMust; });
   }
@@ -114,7 +133,7 @@ class Pruned {
   // The least score with which this document, or a later one, may still enter.
   int32_t Needed(uint32_t document) const {
     const uint32_t put_order = base_ + document;
-    return std::max(TopK::ScoreToReach(floor_, put_order), out_.top.Needed(put_order));
+    return std::max(TopK::ScoreToReach(out_.floor(), put_order), out_.top.Needed(put_order));
   }
   static uint32_t WindowOf(uint32_t document) { return document / static_cast<uint32_t>(simd::kWindow); }
 
@@ -137,6 +156,7 @@ class Pruned {
 
   // --- few postings ---
   void MergeAll();
+  void OfferAll(const uint32_t* documents, const int32_t* scores, size_t n);
   static void MergeTwo(const uint64_t* a, size_t a_size, const uint64_t* b, size_t b_size, uint64_t* out);
 
   // --- one term ---
@@ -147,7 +167,7 @@ class Pruned {
   // --- several ---
   void Several();
   // Leads.
-  void Prime();
+  void Prime(size_t sources);
   bool LeadsSuit() const;
   void Lead(size_t lead);
   size_t ProposeBest(List* list, size_t wanted);
@@ -178,22 +198,22 @@ class Pruned {
   Collected& out_;
   const bool adds_to_total_;
   const bool counts_all_;
+  bool is_prepared_ = false;
   const simd::Kernels& kernels_ = simd::BestKernels();
   std::deque<List> lists_;   // which do not move
   std::vector<List*> must_;  // rarest first
   std::vector<List*> should_;
   std::vector<Term*> must_not_;
   std::vector<int32_t> window_bounds_;             // of all lists together
-  uint64_t floor_ = 0;                             // so many hits as the page has reach this key
   std::vector<List*> strongest_;                   // all of them by bound, descending
   std::vector<int32_t> later_bounds_;              // of lists behind the lead, in the windows of one block
   std::vector<std::pair<int32_t, List*>> active_;  // (bound, list) of this window, ascending
-  std::vector<int32_t> accumulators_;
-  std::vector<uint16_t> bounds_;  // of documents, / 2^shift_
   int shift_ = 0;
-  std::vector<uint16_t> offsets_;
-  std::vector<uint32_t> documents_;  // candidates of this window
-  std::vector<int32_t> scores_;
+  std::vector<int32_t>& accumulators_ = out_.scratch.get().accumulators;
+  std::vector<uint16_t>& bounds_ = out_.scratch.get().bounds;  // / 2^shift_
+  std::vector<uint16_t>& offsets_ = out_.scratch.get().offsets;
+  std::vector<uint32_t>& documents_ = out_.scratch.get().documents;
+  std::vector<int32_t>& scores_ = out_.scratch.get().scores;
 };
 
 // ---- Few postings.
@@ -201,13 +221,18 @@ class Pruned {
 // All are decoded, merged by document, two lists at a time, and added.
 template <class S, class C, class L>
 void Pruned<S, C, L>::MergeAll() {
+  for (List& list : lists_) list.Flatten();
+  if (lists_.size() == 1) {
+    List& list = lists_[0];
+    return OfferAll(list.documents().data(), list.contributions(), list.documents().size());
+  }
   std::vector<uint64_t> postings, merged;  // document << 32 | contribution
   std::vector<size_t> ends;                // of the lists in `postings`
   postings.reserve(kFewPostings);
   for (List& list : lists_) {
-    list.Flatten();
+    const int32_t* const contributions = list.contributions();
     for (size_t i = 0; i < list.documents().size(); ++i)
-      postings.push_back(uint64_t{list.documents()[i]} << 32 | static_cast<uint32_t>(list.contributions()[i]));
+      postings.push_back(uint64_t{list.documents()[i]} << 32 | static_cast<uint32_t>(contributions[i]));
     ends.push_back(postings.size());
   }
   merged.resize(postings.size());
@@ -223,12 +248,30 @@ void Pruned<S, C, L>::MergeAll() {
     postings.swap(merged);
     ends.swap(merged_ends);
   }
-  for (size_t i = 0; i < postings.size();) {
-    const auto document = static_cast<uint32_t>(postings[i] >> 32);
-    int32_t score = 0;
-    for (; i < postings.size() && postings[i] >> 32 == document; ++i)
-      score += static_cast<int32_t>(postings[i] & 0xFFFFFFFFu);
-    Offer(document, score);
+  size_t n = 0;
+  for (size_t i = 0; i < postings.size(); ++n) {
+    documents_[n] = static_cast<uint32_t>(postings[i] >> 32);
+    scores_[n] = 0;
+    for (; i < postings.size() && postings[i] >> 32 == documents_[n]; ++i)
+      scores_[n] += static_cast<int32_t>(postings[i] & 0xFFFFFFFFu);
+  }
+  OfferAll(documents_.data(), scores_.data(), n);
+}
+
+// All matches of the source, with their whole scores, in order.
+template <class S, class C, class L>
+void Pruned<S, C, L>::OfferAll(const uint32_t* documents, const int32_t* scores, size_t n) {
+  if (has_deaths_ || !must_not_.empty()) {
+    for (size_t i = 0; i < n; ++i) Offer(documents[i], scores[i]);
+    return;
+  }
+  if (adds_to_total_) out_.total += n;
+  if (out_.top.limit() == 0 || n == 0) return;
+  int32_t needed = Needed(documents[0]);  // by a later document, no less
+  for (size_t i = 0; i < n; ++i) {
+    if (scores[i] < needed) continue;
+    out_.top.Offer(scores[i], base_ + documents[i]);
+    needed = Needed(documents[i]);
   }
 }
 
@@ -250,8 +293,6 @@ void Pruned<S, C, L>::MergeTwo(const uint64_t* a, size_t a_size, const uint64_t*
 template <class S, class C, class L>
 void Pruned<S, C, L>::BestBlocksFirst() {
   const List& list = lists_[0];
-  documents_.resize(simd::kBlock);
-  scores_.resize(simd::kBlock);
   std::vector<int32_t> bounds;
   list.GroupBounds(&bounds);
   const uint32_t groups = (list.blocks() + kBlocksPerGroup - 1) / kBlocksPerGroup;
@@ -297,24 +338,12 @@ void Pruned<S, C, L>::OfferBlock(uint32_t block) {
 
 template <class S, class C, class L>
 void Pruned<S, C, L>::Several() {
-  BoundWindows();
-  accumulators_.assign(simd::kWindow, 0);
-  offsets_.resize(simd::kWindow);
-  documents_.resize(simd::kWindow + simd::kBlock);
-  scores_.resize(simd::kWindow + simd::kBlock);
-  active_.reserve(lists_.size());
-  // Cursors of words that must not occur move forward only.
-  if (must_.empty() && must_not_.empty()) {
-    for (List& list : lists_) strongest_.push_back(&list);
-    std::stable_sort(strongest_.begin(), strongest_.end(),
-                     [](const List* a, const List* b) { return a->bound() > b->bound(); });
-    Prime();
-    if (LeadsSuit()) {
-      for (size_t i = 0; i < strongest_.size(); ++i) Lead(i);
-      return;
-    }
+  Prepare(1);
+  if (LeadsSuit()) {
+    for (size_t i = 0; i < strongest_.size(); ++i) Lead(i);
+  } else {
+    Windows();
   }
-  Windows();
 }
 
 // ---- Leads.
@@ -354,27 +383,25 @@ void Pruned<S, C, L>::ScoreLed(size_t lead, size_t n, TopK* top) {
 // A page full of hits among the best postings of the strongest list: what the k-th of them has, the page's last has at
 // least.
 template <class S, class C, class L>
-void Pruned<S, C, L>::Prime() {
+void Pruned<S, C, L>::Prime(size_t sources) {
   List* const list = strongest_[0];
   if (list->has_windows() || out_.top.limit() > kPrimedMax) return;
-  TopK best(out_.top.limit());
-  const size_t wanted = std::max<size_t>(kPrimingPostings, 8 * out_.top.limit());
+  const size_t page = out_.top.limit();
+  const size_t wanted = std::max<size_t>(std::max<size_t>(kPrimingPostings, 8 * page) / sources, 2 * page);
   if (!list->has_blocks()) {
-    ScoreLed(0, ProposeBest(list, wanted), &best);
-  } else {
-    std::vector<std::pair<int32_t, uint32_t>> blocks(list->blocks());
-    for (uint32_t block = 0; block < list->blocks(); ++block) blocks[block] = {-list->block_bound(block), block};
-    const size_t n = std::min(blocks.size(), (wanted + simd::kBlock - 1) / simd::kBlock);
-    std::nth_element(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(n - 1), blocks.end());
-    std::sort(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(n),
-              [](const auto& a, const auto& b) { return a.second < b.second; });
-    for (size_t i = 0; i < n; ++i) {
-      list->Load(blocks[i].second);
-      ScoreLed(0, ProposeBest(list, wanted), &best);
-      if (best.full()) floor_ = std::max(floor_, best.lowest());
-    }
+    ScoreLed(0, ProposeBest(list, wanted), &out_.primed);
+    return;
   }
-  if (best.full()) floor_ = std::max(floor_, best.lowest());
+  std::vector<std::pair<int32_t, uint32_t>> blocks(list->blocks());
+  for (uint32_t block = 0; block < list->blocks(); ++block) blocks[block] = {-list->block_bound(block), block};
+  const size_t n = std::min(blocks.size(), (wanted + simd::kBlock - 1) / simd::kBlock);
+  std::nth_element(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(n - 1), blocks.end());
+  std::sort(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(n),
+            [](const auto& a, const auto& b) { return a.second < b.second; });
+  for (size_t i = 0; i < n; ++i) {
+    list->Load(blocks[i].second);
+    ScoreLed(0, ProposeBest(list, wanted), &out_.primed);
+  }
 }
 
 // The loaded postings as candidates: if there are more than `wanted`, about so many of the best.
@@ -400,6 +427,7 @@ size_t Pruned<S, C, L>::ProposeBest(List* list, size_t wanted) {
 // Whether the lists that can bring a document to the page are few and rare.
 template <class S, class C, class L>
 bool Pruned<S, C, L>::LeadsSuit() const {
+  if (strongest_.empty()) return false;
   const int32_t needed = Needed(0);
   if (needed == 0) return false;
   int64_t rest = 0;
@@ -445,7 +473,6 @@ void Pruned<S, C, L>::BoundWindows() {
     list.BoundWindows(windows, document_count_);
     for (uint32_t window = 0; window < windows; ++window) window_bounds_[window] += list.window_bound(window);
     if (!list.has_windows()) continue;
-    bounds_.resize(simd::kWindow);
     while (ShiftedUp(list.bound(), shift_) > 255) ++shift_;
   }
 }
@@ -455,7 +482,7 @@ void Pruned<S, C, L>::Windows() {
   const auto windows = static_cast<uint32_t>(window_bounds_.size());
   std::vector<bool> done(windows, false);
   // Cursors of words that must not occur move forward only.
-  if (must_not_.empty() && floor_ == 0 && windows > kWindowsFirst) {
+  if (must_not_.empty() && Needed(0) == 0 && windows > kWindowsFirst) {
     std::vector<uint32_t> order(windows);
     for (uint32_t window = 0; window < windows; ++window) order[window] = window;
     const auto better = [this](uint32_t a, uint32_t b) { return window_bounds_[a] > window_bounds_[b]; };

@@ -93,12 +93,15 @@ class PrunedList {
   void Flatten() {
     if (!has_blocks()) return;
     std::vector<uint32_t> documents;
-    std::vector<int32_t> contributions;
+    std::vector<int32_t> contributions(Padded(postings()) + simd::kBlock);
+    documents.reserve(postings());
     for (uint32_t block = 0; block < blocks(); ++block) {
       Load(block);
+      if (documents_.empty() || documents.size() + documents_.size() > postings()) continue;  // damage
+      Score(documents_.data(), frequencies_, contributions.data() + documents.size());
       documents.insert(documents.end(), documents_.begin(), documents_.end());
-      contributions.insert(contributions.end(), this->contributions(), this->contributions() + documents_.size());
     }
+    contributions.resize(documents.size());
     flat_documents_ = std::move(documents);
     flat_contributions_ = std::move(contributions);
     ShowFlat();

@@ -16,6 +16,7 @@
 #include "ashlar/query.h"
 #include "format/layout.h"
 #include "src/query/cursor.h"
+#include "src/query/pruned_scratch.h"
 #include "src/query/scorer.h"
 #include "src/query/top_k.h"
 
@@ -37,8 +38,13 @@ struct OpenedTerm {
 
 // What a search has found so far, over all sources.
 struct Collected {
-  explicit Collected(uint64_t limit) : top(limit) {}
+  explicit Collected(uint64_t limit) : top(limit), primed(limit) {}
   TopK top;
+  // Hits that pruning found ahead of its way, to have a threshold: their last key, once they are as many as the page
+  // has, is one that the page's last hit reaches. They are found again on the way.
+  TopK primed;
+  uint64_t floor() const { return primed.limit() != 0 && primed.full() ? primed.lowest() : 0; }
+  ScratchLoan scratch;
   uint64_t total = 0;
   bool total_is_exact = true;
   uint64_t postings_read = 0;

@@ -35,6 +35,7 @@ struct PostingCursor::State {
   absl::Status status;
   format::ListHeaders headers;  // with blocks
   uint32_t block = 0;
+  uint32_t decoded = kNone;     // the block whose postings are in the arrays
   uint64_t first_possible = 0;  // the least ordinal that a later block may hold
   format::Window window;        // of a list with windows: the open one
   uint32_t window_number = kNone;
@@ -125,6 +126,7 @@ absl::Status PostingCursor::State::OpenWindow(uint32_t number) {
 }
 
 absl::Status PostingCursor::State::DecodeSlice(uint32_t number) {
+  decoded = kNone;
   const auto in_window = static_cast<uint32_t>(number / format::kBlocksPerGroup);
   const auto slice = static_cast<uint32_t>(number % format::kBlocksPerGroup);
   ASHLAR_RETURN_IF_ERROR(OpenWindow(in_window));
@@ -137,6 +139,7 @@ absl::Status PostingCursor::State::DecodeSlice(uint32_t number) {
   if (n != 0 && documents[n - 1] >= source.document_count)
     return Damage(offset, "a posting's ordinal is beyond the documents");
   block = number;
+  decoded = number;
   raw_count = n;
   members_known = false;
   positions_open = false;
@@ -151,6 +154,7 @@ absl::Status PostingCursor::State::DecodeSlice(uint32_t number) {
 
 absl::Status PostingCursor::State::DecodeBlock(uint32_t number) {
   if (headers.windows) return DecodeSlice(number);
+  decoded = kNone;
   const auto encoding = static_cast<format::BlockEncoding>(headers.encodings[number]);
   uint64_t offset, bytes;
   if (!headers.Payload(number, &offset, &bytes)) return Damage(0, "a block's payload ends before it begins");
@@ -170,6 +174,7 @@ absl::Status PostingCursor::State::DecodeBlock(uint32_t number) {
   const std::byte* rest = format::ReadPackedBlock(in, in + bytes, n, first, last, documents, totals, kUnpacking);
   if (rest == nullptr || (!grouped() && rest != in + bytes)) return Damage(offset, "a block's payload is malformed");
   block = number;
+  decoded = number;
   raw_count = n;
   first_possible = uint64_t{last} + 1;
   members_known = false;
@@ -385,7 +390,8 @@ absl::Status PostingCursor::Show() {
 }
 
 bool PostingCursor::Decode(uint32_t block) {
-  absl::Status status = state_->DecodeBlock(block);
+  absl::Status status;
+  if (state_->decoded != block) status = state_->DecodeBlock(block);
   if (status.ok()) status = Show();
   if (status.ok()) return true;
   Fail(std::move(status));
