@@ -29,6 +29,7 @@ enum class Site : uint8_t {
   kJournalVoid,
   kJournalVoidSync,
   kJournalCopyTail,
+  kJournalSpareSync,
   kJournalDurableTo,
   // Acknowledging.
   kWriteSync,
@@ -52,6 +53,7 @@ enum class Site : uint8_t {
   // Copies.
   kCheckpointParentSync,
   kCheckpointDirectorySync,
+  kCheckpointUndoSync,
   // Opening.
   kOpenParentSync,
   kOpenRemovesOrphans,

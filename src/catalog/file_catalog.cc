@@ -87,9 +87,14 @@ absl::Status FileCatalog::WriteFile(const std::string& path, ByteSpan bytes) {
 }
 
 absl::Status FileCatalog::Publish(const std::string& from, uint64_t generation) {
-  ASHLAR_RETURN_IF_ERROR(files_.Rename(from, PathOf(NameOf(generation))));
-  absl::Status status;
-  if (SiteIsOn(Site::kFileCatalogDirectorySync)) status = files_.SyncDirectory(directory_);
+  absl::Status status = files_.Rename(from, PathOf(NameOf(generation)));
+  if (!status.ok()) {
+    // It may have been done all the same. Only if it was not for certain does the old value stand.
+    const absl::StatusOr<bool> is_there = files_.Exists(PathOf(NameOf(generation)));
+    if (is_there.ok() && !*is_there) return status;
+    if (is_there.ok()) status = absl::OkStatus();
+  }
+  if (status.ok() && SiteIsOn(Site::kFileCatalogDirectorySync)) status = files_.SyncDirectory(directory_);
   if (status.ok()) return status;
   // The name may be durable or not, so not even "no space" may be tried again.
   unknown_ = true;

@@ -364,14 +364,17 @@ void CheckpointWriter::Undo() {
   env_.files->SyncDirectory(ParentOf(target_)).IgnoreError();
 }
 
-// The catalog first: without it the rest is nothing.
+// The catalog first, for good: without it the rest is nothing.
 void CheckpointWriter::RemoveEverything() {
   const absl::StatusOr<Entries> entries = env_.files->List(target_);
   if (!entries.ok()) return;
-  for (const bool catalog : {true, false})
+  for (const bool catalog : {true, false}) {
     for (const env::FileSystem::DirectoryEntry& entry : *entries)
       if (catalog::IsCatalogFile(entry.name) == catalog && entry.name != kLockFileName)
         env_.files->Remove(Target(entry.name)).IgnoreError();
+    // If that can't be made to last, the rest stays: a damaged checkpoint would look like a loss.
+    if (catalog && SiteIsOn(Site::kCheckpointUndoSync) && !env_.files->SyncDirectory(target_).ok()) return;
+  }
 }
 
 absl::StatusOr<CheckpointReport> CheckpointWriter::Run() {

@@ -202,6 +202,7 @@ class Engine {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status EnsureJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status RotateForSchema() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status TakeJournalOver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status SecureReplayed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   bool NewJournalMayBeThere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status SyncJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);

@@ -157,9 +157,10 @@ absl::Status Engine::FinishOpening() {
   Show();
   NoteJournal();
   if (options_.durability != Durability::kOff) {
-    // A void record may be in the page cache only, above a batch on the disk that is whole and was never acknowledged: what is
-    // shown now must hold after power loss. A failure shows in the state; the next write tries again.
-    if (replay_end_.void_is_last && SiteIsOn(Site::kOpenSecuresVoid)) SecureReplayed().IgnoreError();
+    // A void record, or what is left of one that was torn, may be in the page cache only, above a batch on the disk that is whole
+    // and was never acknowledged: what is shown now must hold after power loss. A failure shows in the state; the next write
+    // tries again.
+    if (replay_end_.is_unsure && SiteIsOn(Site::kOpenSecuresVoid)) TakeJournalOver().IgnoreError();
     return absl::OkStatus();
   }
   // Without a journal, what was replayed must be safe before more comes, and sequences must be reserved.

@@ -279,6 +279,10 @@ bool Engine::NewJournalMayBeThere() const {
 // What was replayed after an unclean end may be in the page cache only. A new file takes it over, synced.
 absl::Status Engine::SecureReplayed() {
   if (journal_ != nullptr || replay_end_.sealed || replay_bytes_ == 0) return absl::OkStatus();
+  return TakeJournalOver();
+}
+
+absl::Status Engine::TakeJournalOver() {
   if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, NewJournalMayBeThere());
   NoteJournal();
   PublishStatus(journal_->synced());

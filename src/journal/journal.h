@@ -63,7 +63,9 @@ struct ReplayEnd {
   Sequence last_sequence = 0;
   uint64_t chain = 0;   // checksum of the last record
   bool sealed = false;  // a seal is the last record and nothing lies behind it
-  bool void_is_last = false;  // the last record is a void one
+  // Nothing proves that what lies behind the last batch, as it is read now, is what is on the disk: the end is not sealed, and
+  // a void record, a torn tail or old content of a recycled file is there. Under it may be a batch that was refused.
+  bool is_unsure = false;
   uint64_t file_count = 0;
   uint64_t replayed_bytes = 0;
   uint64_t torn_bytes = 0;  // bytes after `end` that were cut as a torn tail

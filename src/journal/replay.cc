@@ -57,6 +57,7 @@ class Replayer {
   std::vector<FileContext>* const headers_;
   ReplayEnd state_;
   bool seal_is_last_ = false;
+  bool void_is_last_ = false;
 };
 
 absl::StatusOr<std::vector<uint64_t>> Replayer::ListNumbers() {
@@ -135,7 +136,7 @@ void Replayer::BeginFile(const FileScanner& scanner) {
   state_.capacity = scanner.size();
   state_.durable_to = scanner.first_offset();  // its synced_end counts at the end only
   seal_is_last_ = false;
-  state_.void_is_last = false;
+  void_is_last_ = false;
   ++state_.file_count;
 }
 
@@ -177,7 +178,7 @@ absl::Status Replayer::Take(const ScannedRecord& scanned, FileScanner& scanner) 
   state_.chain = scanned.header.checksum;
   state_.durable_to = std::max(state_.durable_to, record.durable_to);
   seal_is_last_ = record.type == RecordType::kSeal;
-  state_.void_is_last = record.type == RecordType::kVoid;
+  void_is_last_ = record.type == RecordType::kVoid;
   if (record.type == RecordType::kSeal) state_.last_sequence = record.first_sequence - 1;
   if (record.type != RecordType::kBatch) return absl::OkStatus();
   Record out;
@@ -258,6 +259,7 @@ absl::StatusOr<ReplayEnd> Replayer::Run() {
     ASHLAR_RETURN_IF_ERROR(EndLastFile(*scanner));
   }
   state_.sealed = seal_is_last_ && state_.torn_bytes == 0;
+  state_.is_unsure = !state_.sealed && (void_is_last_ || state_.torn_bytes != 0 || scanner->header().recycled);
   return state_;
 }
 

@@ -1,5 +1,5 @@
-// The journal's writing side (SPEC J-*). A file gets its name only when its zeros and its header are durable, and only after
-// the file before it was synced; so a file that can be seen vouches for everything before it.
+// The journal's writing side (SPEC J-*). A file gets its name only when its zeros and its header are durable, and only
+// after the file before it was synced; so a file that can be seen vouches for everything before it.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -28,8 +28,12 @@ class FileWriter : public Writer {
  public:
   FileWriter(env::Env env, std::string directory, FileContext context, std::function<uint64_t()> next_number,
              const WriterOptions& options)
-      : env_(env), files_(*env.files), directory_(std::move(directory)), context_(std::move(context)),
-        next_number_(std::move(next_number)), options_(options) {}
+      : env_(env),
+        files_(*env.files),
+        directory_(std::move(directory)),
+        context_(std::move(context)),
+        next_number_(std::move(next_number)),
+        options_(options) {}
 
   absl::Status Start(const ReplayEnd& previous);
   absl::Status Resume(const ReplayEnd& previous);
@@ -218,8 +222,8 @@ absl::Status FileWriter::Start(const ReplayEnd& previous) {
   return StartFile(0, tail);
 }
 
-// The seal may be in the page cache only, clean after a failed sync and never to be written. So it is written again, the
-// same bytes; all before it is durable, so nothing that matters is at risk meanwhile.
+// The seal may be in the page cache only, clean after a failed sync and never to be written. So it is written again,
+// the same bytes; all before it is durable, so nothing that matters is at risk meanwhile.
 absl::Status FileWriter::RewriteSeal(const ReplayEnd& previous) {
   const std::string path = PathOf(FileName(previous.end.number));
   ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> in, files_.OpenForRead(path));
@@ -250,8 +254,7 @@ absl::Status FileWriter::Resume(const ReplayEnd& previous) {
 absl::Status FileWriter::CheckRecords(std::span<const Record> records) const {
   Sequence last = last_sequence_;
   for (const Record& record : records) {
-    if (record.operation_count == 0 || record.first_sequence <= last ||
-        record.last_sequence() < record.first_sequence)
+    if (record.operation_count == 0 || record.first_sequence <= last || record.last_sequence() < record.first_sequence)
       return InvalidArgument(absl::StrCat("journal: sequence ", record.first_sequence, " with ", record.operation_count,
                                           " operations does not follow ", last));
     if (record.operations.size() > format::kRecordPayloadBytesMax)
@@ -303,8 +306,8 @@ absl::Status FileWriter::Append(std::span<const Record> records) {
 }
 
 // Any part of the group may be in the file, whole records too. The marker takes the place of the first one, so nothing
-// chains to the others; and the journal goes on behind the marker, because at the same offset the same batch, tried again,
-// would have the same bytes as before and make the rest of the failed group follow it.
+// chains to the others; and the journal goes on behind the marker, because at the same offset the same batch, tried
+// again, would have the same bytes as before and make the rest of the failed group follow it.
 absl::Status FileWriter::VoidGroup(const absl::Status& cause) {
   JournalRecord marker;
   marker.type = RecordType::kVoid;
@@ -386,7 +389,11 @@ absl::StatusOr<uint64_t> FileWriter::TakeNumber() {
 absl::StatusOr<FileWriter::Blank> FileWriter::OpenSpare(uint64_t capacity_min) {
   const std::string path = PathOf(kSpareFileName);
   ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<env::WritableFile> file, files_.OpenForWrite(path));
-  if (file->size() >= capacity_min) return Blank{path, std::move(file), true};
+  if (file->size() >= capacity_min) {
+    // Else power loss might give the overwritten file its old name back, and nobody could tell whose it is.
+    if (SiteIsOn(Site::kJournalSpareSync)) ASHLAR_RETURN_IF_ERROR(files_.SyncDirectory(directory_));
+    return Blank{path, std::move(file), true};
+  }
   file.reset();
   RemoveQuietly(path);
   return NotFound("the spare file is too small");
@@ -461,8 +468,8 @@ absl::Status FileWriter::StartFile(uint64_t group_bytes, const Tail& tail) {
   if (header_bytes > format::kJournalHeaderBytesMax) return InvalidArgument("journal: the schema is too large");
 
   const uint64_t needed = header_bytes + (tail.to - tail.from) + group_bytes + kSealBytes;
-  ASHLAR_ASSIGN_OR_RETURN(Blank blank, OpenBlank(std::max(NextCapacity(), needed),
-                                                 std::max(options_.first_file_bytes, needed)));
+  ASHLAR_ASSIGN_OR_RETURN(Blank blank,
+                          OpenBlank(std::max(NextCapacity(), needed), std::max(options_.first_file_bytes, needed)));
   header.recycled = blank.recycled;
   uint64_t chain = tail.chain;
   if (!SiteIsOn(Site::kJournalNameAfterSync)) {
@@ -528,8 +535,7 @@ absl::Status FileWriter::DropBelow(uint64_t number) {
     const std::string path = PathOf(FileName(lowest));
     // One spare at most, and none that a rotation would find too small or that a large batch blew up.
     const bool worth_keeping = !has_spare && size >= options_.first_file_bytes && size <= options_.file_bytes_max;
-    const absl::Status status =
-        worth_keeping ? files_.Rename(path, PathOf(kSpareFileName)) : files_.Remove(path);
+    const absl::Status status = worth_keeping ? files_.Rename(path, PathOf(kSpareFileName)) : files_.Remove(path);
     if (!status.ok() && !absl::IsNotFound(status)) return status;
     has_spare = has_spare || worth_keeping;
     sizes_.erase(sizes_.begin());

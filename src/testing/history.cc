@@ -48,7 +48,8 @@ LabStatePtr MakeState(std::shared_ptr<const Oracle> oracle, std::optional<uint64
   auto state = std::make_shared<LabState>();
   state->watermark = watermark;
   state->uncertain_from = uncertain_from;
-  for (const DocumentId id : oracle->Ids()) state->documents.emplace_back(id, HashDocument(oracle->GetById(id)->document));
+  for (const DocumentId id : oracle->Ids())
+    state->documents.emplace_back(id, HashDocument(oracle->GetById(id)->document));
   uint64_t hash = Mix(oracle->schema().fields.size(), watermark.has_value() ? *watermark + 1 : 0);
   for (const auto& [id, document] : state->documents) {
     const bool certain = uncertain_from == 0 || id < uncertain_from;
@@ -150,9 +151,20 @@ LabStatePtr History::Match(const DocumentList& found, const Schema& schema, std:
   return nullptr;
 }
 
-void History::ContinueFrom(size_t index, LabStatePtr state) {
-  // Sequences of acknowledged states that are gone are never given again: next_sequence_min_ stays. That of a batch that was
-  // never acknowledged, but turned out to be there, is not promised before something makes it durable.
+void History::ContinueFrom(size_t least, size_t index, LabStatePtr state) {
+  // An older state that looks the same may be the one that was found: then numbering goes on from there.
+  Sequence next = state->oracle->next_sequence();
+  for (size_t i = least; i < index; ++i)
+    if (states_[i]->documents == state->documents && states_[i]->watermark == state->watermark &&
+        states_[i]->oracle->schema() == state->oracle->schema())
+      next = std::min(next, states_[i]->oracle->next_sequence());
+  if (next != state->oracle->next_sequence()) {
+    auto oracle = std::make_shared<Oracle>(*state->oracle);
+    oracle->SetNextSequence(next);
+    state = MakeState(std::move(oracle), state->watermark, 0);
+  }
+  // Sequences of acknowledged states that are gone are never given again: next_sequence_min_ stays. That of a batch
+  // that was never acknowledged, but turned out to be there, is not promised before something makes it durable.
   states_.resize(index + 1);
   states_[index] = std::move(state);
   acknowledged_ = index;

@@ -107,8 +107,8 @@ class History {
   // certain, the state given has the right ones.
   LabStatePtr Match(const DocumentList& found, const Schema& schema, std::optional<uint64_t> watermark, size_t least,
                     size_t* index) const;
-  // The store was opened and is in this state: later ones are gone for good.
-  void ContinueFrom(size_t index, LabStatePtr state);
+  // The store was opened and is in this state, as Match gave it: later ones are gone for good.
+  void ContinueFrom(size_t least, size_t index, LabStatePtr state);
 
  private:
   void Push(std::shared_ptr<const Oracle> oracle, std::optional<uint64_t> watermark, bool uncertain, Sequence first);

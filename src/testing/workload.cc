@@ -316,6 +316,9 @@ Document WorkloadDocument(const Schema& schema, uint64_t key, uint64_t version, 
   return document;
 }
 
+// Beyond every sequence of a run. One that is near could be given to a document of the same batch.
+constexpr DocumentId kNeverGiven = DocumentId{1} << 62;
+
 WriteBatch MakeBatch(const std::vector<BatchPart>& parts, const Oracle& oracle, uint64_t* version) {
   WriteBatch batch;
   for (const BatchPart& part : parts) {
@@ -340,7 +343,7 @@ WriteBatch MakeBatch(const std::vector<BatchPart>& parts, const Oracle& oracle, 
         batch.PutIf(document(), live_id());
         break;
       case BatchPart::Kind::kPutIfStale:
-        batch.PutIf(document(), live_id() + 1);
+        batch.PutIf(document(), live_id() + kNeverGiven);
         break;
       case BatchPart::Kind::kDelete:
         batch.Delete(key);

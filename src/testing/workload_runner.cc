@@ -156,7 +156,7 @@ absl::Status WorkloadRunner::OpenOnce() {
   if (state == nullptr)
     return Internal(absl::StrCat("after reopening, the ", found.size(), " documents are no state from ", least, " to ",
                                  history_.state_count() - 1));
-  history_.ContinueFrom(index, std::move(state));
+  history_.ContinueFrom(least, index, std::move(state));
   history_.SetJournaled(options.durability != Durability::kOff);
   // What survived a power loss is on the disk; and in kOff opening flushes.
   if (power_lost_ || options.durability == Durability::kOff) history_.SetDurable();

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/site.h"
 #include "src/env/sim_env.h"
 #include "tests/engine/random_store.h"
 #include "tests/support/sanitizers.h"
@@ -313,17 +314,22 @@ TEST_F(CheckpointTest, RefusesACheckpointThatWasWrittenTo) {
   Write(*store_, 1, 5);
   const std::vector<std::pair<std::string, std::function<absl::Status(Store&)>>> changes = {
       {"put", [](Store& copy) { return copy.Put(Doc("x", 1)).status(); }},
-      {"flushed", [](Store& copy) -> absl::Status {
+      {"flushed",
+       [](Store& copy) -> absl::Status {
          const absl::Status status = copy.Put(Doc("x", 1)).status();
          return status.ok() ? copy.Flush() : status;
        }},
       {"deleted", [](Store& copy) { return copy.Delete("counter").status(); }},
       {"empty batch", [](Store& copy) { return copy.Write(WriteBatch()).status(); }},
-      {"merge", [](Store& copy) -> absl::Status {
+      {"merge",
+       [](Store& copy) -> absl::Status {
          const absl::Status status = copy.Delete("counter").status();
          return status.ok() ? copy.Merge() : status;
        }},
-      {"field", [](Store& copy) { return copy.AddFields({{"extra", FieldType::kText, true, true, false, {}}}); }},
+      {"field",
+       [](Store& copy) {
+         return copy.AddFields({{"extra", FieldType::kText, true, true, false, {}}});
+       }},
   };
   for (const Durability durability : {Durability::kSync, Durability::kOff}) {
     for (const auto& [name, change] : changes) {
@@ -483,7 +489,8 @@ TEST_F(CheckpointTest, C43_AReaderCopiesWhileBatchesAreWritten) {
     while (absl::IsUnavailable(refreshed.status())) refreshed = reader->Refresh();  // it publishes faster than we look
     ASSERT_OK(refreshed);
     const bool renews = i % 2 == 1;
-    ASSERT_OK(reader->Checkpoint(renews ? out_ : out_ + std::to_string(i), renews ? Incremental() : CheckpointOptions()));
+    ASSERT_OK(
+        reader->Checkpoint(renews ? out_ : out_ + std::to_string(i), renews ? Incremental() : CheckpointOptions()));
     EXPECT_GE(BatchesIn(renews ? out_ : out_ + std::to_string(i)), before);
   }
 }
@@ -612,9 +619,9 @@ TEST_F(CheckpointCrashTest, PowerLossDuringARenewalLeavesTheOldOrTheNew) {
 TEST_F(CheckpointCrashTest, FailuresRemoveWhatWasMade) {
   for (const bool incremental : {false, true}) {
     uint64_t fired = 0;
-    for (const env::SimOp op : {env::SimOp::kCreate, env::SimOp::kWrite, env::SimOp::kSync, env::SimOp::kRename,
-                                env::SimOp::kCreateDirectory, env::SimOp::kSyncDirectory, env::SimOp::kLink,
-                                env::SimOp::kLock, env::SimOp::kMap}) {
+    for (const env::SimOp op :
+         {env::SimOp::kCreate, env::SimOp::kWrite, env::SimOp::kSync, env::SimOp::kRename, env::SimOp::kCreateDirectory,
+          env::SimOp::kSyncDirectory, env::SimOp::kLink, env::SimOp::kLock, env::SimOp::kMap}) {
       for (uint64_t nth = 1; nth < 100; ++nth) {
         SCOPED_TRACE(std::string(env::SimOpName(op)) + " " + std::to_string(nth));
         env::SimDisk disk(nth);
@@ -652,6 +659,47 @@ TEST_F(CheckpointCrashTest, FailuresRemoveWhatWasMade) {
     }
     EXPECT_GT(fired, 20u);
   }
+}
+
+// Copies that can neither be opened nor are no checkpoint, among those that power loss leaves while a failed first one
+// is taken back.
+class UndoneCheckpointTest : public CheckpointCrashTest {
+ protected:
+  int CountDamaged() {
+    int damaged = 0, undone = 0;
+    for (uint64_t nth = 1; nth < 60; ++nth) {
+      env::SimDisk disk(nth);
+      const std::unique_ptr<Store> store = Fill(disk.NewProcess(), 14);
+      EXPECT_OK(store->Delete("k3").status());
+      env::SimFault fault;
+      fault.op = env::SimOp::kStat;
+      fault.path_contains = "/copy";
+      fault.nth = nth;
+      fault.error = EMFILE;
+      disk.AddFault(fault);
+      const uint64_t faults = disk.counters().faults;
+      disk.SetObserver([&](const env::SimOperation&) {
+        if (disk.counters().faults == faults) return;
+        for (const env::CrashPolicy& policy : disk.EnumerateCrashes(32)) {
+          const std::unique_ptr<env::SimDisk> after = disk.CrashedCopy(policy);
+          const absl::StatusOr<std::unique_ptr<Store>> copy = OpenOn(after->NewProcess(), "/copy", ReadOnly(), nullptr);
+          damaged += !copy.ok() && !absl::IsNotFound(copy.status()) ? 1 : 0;
+        }
+      });
+      undone += store->Checkpoint("/copy").ok() ? 0 : 1;
+      disk.SetObserver(nullptr);
+      if (disk.counters().faults == faults) break;
+    }
+    EXPECT_GT(undone, 3);
+    return damaged;
+  }
+};
+
+TEST_F(UndoneCheckpointTest, PowerLossLeavesNoDamagedOne) {
+  EXPECT_EQ(CountDamaged(), 0);
+  DisableSite(Site::kCheckpointUndoSync);
+  EXPECT_GT(CountDamaged(), 0) << "checkpoint.undo_sync was switched off and nothing noticed";
+  DisableSite(Site::kNone);
 }
 
 TEST_F(CheckpointCrashTest, ASegmentWhoseNameIsGoneIsCopiedFromTheOpenFile) {
