@@ -68,15 +68,18 @@ int Run(int argc, char** argv) {
   AddLaneOptions(store, &options);
   store->callback([&] { run = [&] { return RunStoreLane(options); }; });
 
-  CLI::App* traversal = app.add_subcommand("traversal", "Every traversal on every query shape, and the choice between them");
+  CLI::App* traversal =
+      app.add_subcommand("traversal", "Every traversal on every query shape, and the choice between them");
   AddLaneOptions(traversal, &options);
-  traversal->add_flag("--keep", options.keep, "Use the store that is in the directory, if there is one, and leave it there");
+  traversal->add_flag("--keep", options.keep,
+                      "Use the store that is in the directory, if there is one, and leave it there");
   traversal->add_option("--segments", options.segments, "Segments")->check(CLI::PositiveNumber)->capture_default_str();
   traversal->add_option("--deleted", options.deleted, "Percent of the documents that are then deleted")
       ->check(CLI::Range(0, 99))
       ->capture_default_str();
   traversal->add_flag("--array", options.array, "Segments loaded instead of mapped");
   traversal->add_option("--shape", options.shape, "Only this query shape");
+  traversal->add_option("--random", options.random, "So many random queries more")->capture_default_str();
   traversal->callback([&] { run = [&] { return RunTraversalLane(options); }; });
 
   try {

@@ -24,6 +24,7 @@ struct LaneOptions {
   uint32_t deleted = 0;   // percent of the documents
   bool array = false;     // segments loaded instead of mapped
   std::string shape;      // one only
+  uint64_t random = 0;    // queries more, drawn by the corpus's seed
 };
 
 using Json = nlohmann::ordered_json;

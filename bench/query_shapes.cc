@@ -13,7 +13,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr double kK1 = 1.5, kB = 0.75;
-constexpr uint64_t kRunsARound = 10;
+constexpr uint64_t kRounds = 5;
 
 SearchOptions OptionsOf(const QueryShape& shape, Traversal traversal, Total total) {
   SearchOptions options;
@@ -92,20 +92,21 @@ absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapsh
                                                 Report* report, std::map<std::string, std::string>* hashes) {
   ASHLAR_ASSIGN_OR_RETURN(const PreparedQuery query, store.Prepare(std::string_view(shape.query)));
   std::vector<ArmResult> results(arms.size());
-  for (uint64_t done = 0; done < runs; done += kRunsARound) {
+  const uint64_t runs_a_round = std::max<uint64_t>(1, runs / kRounds);
+  for (uint64_t done = 0; done < runs; done += runs_a_round) {
     for (size_t i = 0; i < arms.size(); ++i) {
       const SearchOptions options = OptionsOf(shape, arms[i].traversal, arms[i].total);
       SearchResult& result = results[i].result;
       ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
       if (done == 0) ASHLAR_RETURN_IF_ERROR(CheckHash(snapshot, shape, mode, result, hashes));
-      for (uint64_t run = done; run < std::min(runs, done + kRunsARound); ++run) {
+      for (uint64_t run = done; run < std::min(runs, done + runs_a_round); ++run) {
         const uint64_t start = NowNs();
         ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
         results[i].latencies.Add(NowNs() - start);
       }
     }
   }
-  for (size_t i = 0; i < arms.size(); ++i) {
+  for (size_t i = 0; report != nullptr && i < arms.size(); ++i) {
     const SearchResult& result = results[i].result;
     Json row = {{"name", shape.name},
                 {"query", shape.query},

@@ -15,8 +15,8 @@
 namespace ashlar::bench {
 
 struct QueryShape {
-  const char* name;
-  const char* query;
+  std::string name;
+  std::string query;
   uint64_t k;
 };
 
@@ -38,7 +38,7 @@ struct ArmResult {
 
 // Runs a shape by all arms over one snapshot: round after round, in each every arm a few times after one warm run. The
 // hash of the results covers DocumentIds and score bits; `hashes` remembers it by shape, and another one from any mode
-// or arm is an error. Adds a row for each arm.
+// or arm is an error. Adds a row for each arm, if there is a report.
 absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapshot& snapshot, const QueryShape& shape,
                                                 const std::vector<Arm>& arms, std::string_view mode, uint64_t runs,
                                                 Report* report, std::map<std::string, std::string>* hashes);

@@ -195,7 +195,7 @@ class Execution {
   template <class S, class C, class L>
   absl::Status Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms);
   template <class S, class C, class L>
-  bool Prunes(const std::vector<OpenedTerm<C, L>>& terms) const;
+  bool Prunes(const S& source, const std::vector<OpenedTerm<C, L>>& terms) const;
   template <class S, class C, class L>
   std::unique_ptr<Pruned<S, C, L>> MakePruned(const S& source, std::vector<OpenedTerm<C, L>>* terms);
   template <class S, class C, class L>
@@ -325,9 +325,9 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
 }
 
 template <class S, class C, class L>
-bool Execution::Prunes(const std::vector<OpenedTerm<C, L>>& terms) const {
+bool Execution::Prunes(const S& source, const std::vector<OpenedTerm<C, L>>& terms) const {
   using P = Pruned<S, C, L>;
-  const bool must_count = needs_every_match() && !P::CountsAll(terms);
+  const bool must_count = needs_every_match() && !P::CountsAll(source, terms);
   return may_prune() && P::Suits(terms) &&
          (!must_count || HasDeadBits<S>)&&(plan_.options.traversal == Traversal::kPruned || P::IsWorthIt(terms));
 }
@@ -335,7 +335,7 @@ bool Execution::Prunes(const std::vector<OpenedTerm<C, L>>& terms) const {
 template <class S, class C, class L>
 absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
   if constexpr (BoundedCursor<C>) {
-    if (Prunes<S, C, L>(*terms)) return FinishPruned(*terms, MakePruned<S, C, L>(source, terms).get());
+    if (Prunes<S, C, L>(source, *terms)) return FinishPruned(*terms, MakePruned<S, C, L>(source, terms).get());
   }
   if (plan_.options.traversal == Traversal::kExhaustive) {
     Exhaustive<S, C, L>(source, terms, &collected_).Run();
@@ -347,7 +347,7 @@ absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>*
 
 template <class S, class C, class L>
 std::unique_ptr<Pruned<S, C, L>> Execution::MakePruned(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
-  const bool must_count = needs_every_match() && !Pruned<S, C, L>::CountsAll(*terms);
+  const bool must_count = needs_every_match() && !Pruned<S, C, L>::CountsAll(source, *terms);
   // Before the other one remembers what its cursors have decoded.
   if constexpr (HasDeadBits<S>) {
     if (must_count) CountMatches(source, terms);
@@ -467,7 +467,7 @@ absl::StatusOr<int32_t> Execution::Prepare(SourceRun<S>* run, size_t sources) {
     if (!can_match_ || run->source->document_count() == 0 || !may_prune()) return INT32_MAX;
     if (plan_.has_merged_index || !plan_.phrases.empty() || plan_.terms.size() > kKeptCursorsMax) return INT32_MAX;
     ASHLAR_RETURN_IF_ERROR(OpenSingle(run, &run->opened));
-    if (!Prunes<S, C, typename S::Lengths>(run->opened)) return INT32_MAX;
+    if (!Prunes<S, C, typename S::Lengths>(*run->source, run->opened)) return INT32_MAX;
     run->pruned = MakePruned<S, C, typename S::Lengths>(*run->source, &run->opened);
     run->pruned->Prepare(sources);
     return run->pruned->bound();

@@ -48,10 +48,12 @@ class Pruned {
                        [](const Term& term) { return term.occur == Occur::kMustNot || term.cursor.is_bounded(); });
   }
   // Whether it finds every match all the same, and counts them.
-  static bool CountsAll(const std::vector<Term>& terms) { return !HasMust(terms) && PostingsOf(terms) <= kFewPostings; }
+  static bool CountsAll(const S& source, const std::vector<Term>& terms) {
+    return HasMust(terms) ? FollowsRarest(source, terms) : PostingsOf(terms) <= kFewPostings;
+  }
   // Whether it is faster than reading one document after the other.
   static bool IsWorthIt(const std::vector<Term>& terms) {
-    return PostingsOf(terms) > (HasMust(terms) ? kFewPostings : kVeryFewPostings);
+    return (HasMust(terms) ? RarestOf(terms) : PostingsOf(terms)) > kVeryFewPostings;
   }
 
   // `adds_to_total`: what it offers counts, and the total is exact if that is all. Otherwise somebody else counts.
@@ -62,7 +64,7 @@ class Pruned {
         document_count_(source.document_count()),
         out_(*out),
         adds_to_total_(adds_to_total),
-        counts_all_(CountsAll(*terms)) {
+        counts_all_(CountsAll(source, *terms)) {
     for (Term& term : *terms) {
       if (term.occur == Occur::kMustNot) {
         must_not_.push_back(&term);
@@ -95,7 +97,7 @@ class Pruned {
 
   void Run() {
     if (counts_all_) {
-      MergeAll();
+      must_.empty() ? MergeAll() : FollowRarest();
     } else {
       if (adds_to_total_) out_.total_is_exact = false;
       if (out_.top.limit() == 0) return;
@@ -110,7 +112,7 @@ class Pruned {
 
  private:
   static constexpr uint32_t kBlocksPerGroup = static_cast<uint32_t>(format::kBlocksPerGroup);
-  static constexpr uint64_t kFewPostings = 2048;
+  static constexpr uint64_t kFewPostings = 8192;
   static constexpr uint64_t kVeryFewPostings = 64;
   static constexpr size_t kPrimingPostings = 512;
   static constexpr uint64_t kPrimedMax = 1000;  // hits; for more, priming is most of the work
@@ -122,6 +124,18 @@ class Pruned {
   bool is_one_term() const { return lists_.size() == 1 && must_not_.empty() && lists_[0].has_blocks(); }
   static bool HasMust(const std::vector<Term>& terms) {
     return std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.occur == Occur::kMust; });
+  }
+  // Of the words that must occur.
+  static uint64_t RarestOf(const std::vector<Term>& terms) {
+    uint64_t rarest = UINT64_MAX;
+    for (const Term& term : terms)
+      if (term.occur == Occur::kMust) rarest = std::min<uint64_t>(rarest, term.cursor.postings());
+    return rarest;
+  }
+  // Whether the rarest has so few postings that looking each up in the other lists costs less than going by windows.
+  static bool FollowsRarest(const S& source, const std::vector<Term>& terms) {
+    constexpr uint64_t kPostingsAWindow = 16;
+    return RarestOf(terms) <= kPostingsAWindow * (source.document_count() / simd::kWindow + 1);
   }
   // Of the lists that bring documents.
   static uint64_t PostingsOf(const std::vector<Term>& terms) {
@@ -155,9 +169,19 @@ class Pruned {
   }
 
   // --- few postings ---
+  // Documents, ascending and with kNoDocument behind them, and their scores.
+  struct Sorted {
+    const uint32_t* documents = &kNoDocuments;
+    const int32_t* scores = &kNoScore;
+    size_t n = 0;
+  };
+  static constexpr uint32_t kNoDocuments = format::kNoDocument;
+  static constexpr int32_t kNoScore = 0;
+  static constexpr size_t kMerged = 4;  // lists at a time
   void MergeAll();
+  static size_t Merge(const std::array<Sorted, kMerged>& lists, uint32_t* documents, int32_t* scores);
+  void FollowRarest();
   void OfferAll(const uint32_t* documents, const int32_t* scores, size_t n);
-  static void MergeTwo(const uint64_t* a, size_t a_size, const uint64_t* b, size_t b_size, uint64_t* out);
 
   // --- one term ---
   void BestBlocksFirst();
@@ -168,6 +192,7 @@ class Pruned {
   void Several();
   // Leads.
   void Prime(size_t sources);
+  std::vector<uint32_t> BestBlocks(const List& list, size_t wanted) const;
   bool LeadsSuit() const;
   void Lead(size_t lead);
   size_t ProposeBest(List* list, size_t wanted);
@@ -218,47 +243,75 @@ class Pruned {
 
 // ---- Few postings.
 
-// All are decoded, merged by document, two lists at a time, and added.
+// All are decoded, merged by document, four lists at a time, and added.
 template <class S, class C, class L>
 void Pruned<S, C, L>::MergeAll() {
-  for (List& list : lists_) list.Flatten();
-  if (lists_.size() == 1) {
-    List& list = lists_[0];
-    return OfferAll(list.documents().data(), list.contributions(), list.documents().size());
-  }
-  std::vector<uint64_t> postings, merged;  // document << 32 | contribution
-  std::vector<size_t> ends;                // of the lists in `postings`
-  postings.reserve(kFewPostings);
+  std::vector<Sorted> lists;
+  size_t postings = 0;
   for (List& list : lists_) {
-    const int32_t* const contributions = list.contributions();
-    for (size_t i = 0; i < list.documents().size(); ++i)
-      postings.push_back(uint64_t{list.documents()[i]} << 32 | static_cast<uint32_t>(contributions[i]));
-    ends.push_back(postings.size());
+    list.Flatten();
+    lists.push_back({list.documents().data(), list.contributions(), list.documents().size()});
+    postings += list.documents().size();
   }
-  merged.resize(postings.size());
-  while (ends.size() > 1) {
-    std::vector<size_t> merged_ends;
-    size_t begin = 0;
-    for (size_t i = 0; i < ends.size(); i += 2) {
-      const size_t middle = ends[i], end = i + 1 < ends.size() ? ends[i + 1] : middle;
-      MergeTwo(postings.data() + begin, middle - begin, postings.data() + middle, end - middle, merged.data() + begin);
-      merged_ends.push_back(end);
-      begin = end;
+  // Of this round and the one before; with a sentinel behind each list.
+  std::array<std::vector<uint32_t>, 2> documents;
+  std::array<std::vector<int32_t>, 2> scores;
+  for (size_t round = 0; lists.size() > 1; ++round) {
+    std::vector<uint32_t>& to_documents = documents[round % 2];
+    std::vector<int32_t>& to_scores = scores[round % 2];
+    to_documents.resize(postings + lists.size());
+    to_scores.resize(postings + lists.size());
+    std::vector<Sorted> merged;
+    size_t end = 0;
+    for (size_t i = 0; i < lists.size(); i += kMerged) {
+      std::array<Sorted, kMerged> from;
+      std::copy_n(lists.begin() + static_cast<ptrdiff_t>(i), std::min(kMerged, lists.size() - i), from.begin());
+      const size_t n = Merge(from, &to_documents[end], &to_scores[end]);
+      merged.push_back({&to_documents[end], &to_scores[end], n});
+      end += n + 1;
     }
-    postings.swap(merged);
-    ends.swap(merged_ends);
+    lists.swap(merged);
   }
-  size_t n = 0;
-  for (size_t i = 0; i < postings.size(); ++n) {
-    documents_[n] = static_cast<uint32_t>(postings[i] >> 32);
-    scores_[n] = 0;
-    for (; i < postings.size() && postings[i] >> 32 == documents_[n]; ++i)
-      scores_[n] += static_cast<int32_t>(postings[i] & 0xFFFFFFFFu);
-  }
-  OfferAll(documents_.data(), scores_.data(), n);
+  OfferAll(lists[0].documents, lists[0].scores, lists[0].n);
 }
 
-// All matches of the source, with their whole scores, in order.
+// Adds what several lists have for a document. No branch on the values: they have no pattern.
+template <class S, class C, class L>
+size_t Pruned<S, C, L>::Merge(const std::array<Sorted, kMerged>& lists, uint32_t* documents, int32_t* scores) {
+  std::array<size_t, kMerged> at{};
+  size_t n = 0;
+  for (;; ++n) {
+    uint32_t document = lists[0].documents[at[0]];
+    for (size_t i = 1; i < kMerged; ++i) document = std::min(document, lists[i].documents[at[i]]);
+    documents[n] = document;
+    if (document == format::kNoDocument) return n;
+    int32_t score = 0;
+    for (size_t i = 0; i < kMerged; ++i) {
+      const bool has_it = lists[i].documents[at[i]] == document;
+      score += has_it ? lists[i].scores[at[i]] : 0;
+      at[i] += has_it ? 1 : 0;
+    }
+    scores[n] = score;
+  }
+}
+
+// The rarest word that must occur brings all its documents; the others are looked up for them.
+template <class S, class C, class L>
+void Pruned<S, C, L>::FollowRarest() {
+  List* const lead = must_[0];
+  lead->Flatten();
+  const size_t postings = lead->documents().size();
+  for (size_t i = 0; i < postings; i += simd::kWindow) {
+    size_t n = std::min(postings - i, simd::kWindow);
+    std::copy_n(lead->documents().data() + i, n, documents_.data());
+    std::copy_n(lead->contributions() + i, n, scores_.data());
+    for (size_t j = 1; j < must_.size(); ++j) n = Probe(must_[j], n, INT32_MIN, Probing::kRequired);
+    for (List* list : should_) Probe(list, n, INT32_MIN, Probing::kOptional);
+    OfferAll(documents_.data(), scores_.data(), n);
+  }
+}
+
+// Matches of the source, all in a stretch of documents, with their whole scores, in order.
 template <class S, class C, class L>
 void Pruned<S, C, L>::OfferAll(const uint32_t* documents, const int32_t* scores, size_t n) {
   if (has_deaths_ || !must_not_.empty()) {
@@ -273,19 +326,6 @@ void Pruned<S, C, L>::OfferAll(const uint32_t* documents, const int32_t* scores,
     out_.top.Offer(scores[i], base_ + documents[i]);
     needed = Needed(documents[i]);
   }
-}
-
-template <class S, class C, class L>
-void Pruned<S, C, L>::MergeTwo(const uint64_t* a, size_t a_size, const uint64_t* b, size_t b_size, uint64_t* out) {
-  size_t i = 0, j = 0;
-  while (i < a_size && j < b_size) {  // no branch on the values: they have no pattern
-    const bool first = a[i] <= b[j];
-    *out++ = first ? a[i] : b[j];
-    i += first ? 1 : 0;
-    j += first ? 0 : 1;
-  }
-  out = std::copy(a + i, a + a_size, out);
-  std::copy(b + j, b + b_size, out);
 }
 
 // ---- One term.
@@ -384,24 +424,51 @@ void Pruned<S, C, L>::ScoreLed(size_t lead, size_t n, TopK* top) {
 // least.
 template <class S, class C, class L>
 void Pruned<S, C, L>::Prime(size_t sources) {
-  List* const list = strongest_[0];
-  if (list->has_windows() || out_.top.limit() > kPrimedMax) return;
   const size_t page = out_.top.limit();
+  if (page > kPrimedMax) return;
   const size_t wanted = std::max<size_t>(std::max<size_t>(kPrimingPostings, 8 * page) / sources, 2 * page);
-  if (!list->has_blocks()) {
-    ScoreLed(0, ProposeBest(list, wanted), &out_.primed);
-    return;
+  // Where the strongest is too rare to fill the page, the next ones go on.
+  for (size_t lead = 0; lead < strongest_.size() && (lead == 0 || !out_.primed.full()); ++lead) {
+    List* const list = strongest_[lead];
+    if (!list->has_blocks()) {
+      ScoreLed(lead, ProposeBest(list, wanted), &out_.primed);
+      continue;
+    }
+    for (const uint32_t block : BestBlocks(*list, (wanted + simd::kBlock - 1) / simd::kBlock)) {
+      list->Load(block);
+      ScoreLed(lead, ProposeBest(list, wanted), &out_.primed);
+    }
   }
-  std::vector<std::pair<int32_t, uint32_t>> blocks(list->blocks());
-  for (uint32_t block = 0; block < list->blocks(); ++block) blocks[block] = {-list->block_bound(block), block};
-  const size_t n = std::min(blocks.size(), (wanted + simd::kBlock - 1) / simd::kBlock);
-  std::nth_element(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(n - 1), blocks.end());
-  std::sort(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(n),
-            [](const auto& a, const auto& b) { return a.second < b.second; });
-  for (size_t i = 0; i < n; ++i) {
-    list->Load(blocks[i].second);
-    ScoreLed(0, ProposeBest(list, wanted), &out_.primed);
+}
+
+// The blocks with the highest bounds, ascending; of a list with windows, those of its best windows.
+template <class S, class C, class L>
+std::vector<uint32_t> Pruned<S, C, L>::BestBlocks(const List& list, size_t wanted) const {
+  std::vector<std::pair<int32_t, uint32_t>> blocks;  // by bound, negative
+  const auto keep_best = [](size_t n, std::vector<std::pair<int32_t, uint32_t>>* all) {
+    n = std::min(n, all->size());
+    std::nth_element(all->begin(), all->begin() + static_cast<ptrdiff_t>(n - 1), all->end());
+    all->resize(n);
+  };
+  if (list.has_windows()) {
+    std::vector<std::pair<int32_t, uint32_t>> windows;
+    for (uint32_t window = 0; window < (list.blocks() + kBlocksPerGroup - 1) / kBlocksPerGroup; ++window)
+      windows.emplace_back(-list.window_bound(window), window);
+    keep_best(wanted, &windows);
+    std::array<int32_t, kBlocksPerGroup> bounds;
+    for (const auto& [bound, window] : windows) {
+      const uint32_t first = window * kBlocksPerGroup, n = std::min(kBlocksPerGroup, list.blocks() - first);
+      list.BlockBounds(first, n, bounds.data());
+      for (uint32_t i = 0; i < n; ++i) blocks.emplace_back(-bounds[i], first + i);
+    }
+  } else {
+    for (uint32_t block = 0; block < list.blocks(); ++block) blocks.emplace_back(-list.block_bound(block), block);
   }
+  keep_best(wanted, &blocks);
+  std::vector<uint32_t> best;
+  for (const auto& [bound, block] : blocks) best.push_back(block);
+  std::sort(best.begin(), best.end());
+  return best;
 }
 
 // The loaded postings as candidates: if there are more than `wanted`, about so many of the best.

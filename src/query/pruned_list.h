@@ -89,19 +89,18 @@ class PrunedList {
   // arrays have room for all of them, padded to 16.
   size_t Select(size_t first, size_t last, int32_t needed, uint32_t* documents, int32_t* scores);
 
-  // Decodes all of it.
+  // Decodes all of it; behind documents() is then format::kNoDocument.
   void Flatten() {
     if (!has_blocks()) return;
     std::vector<uint32_t> documents;
     std::vector<int32_t> contributions(Padded(postings()) + simd::kBlock);
-    documents.reserve(postings());
+    documents.reserve(postings() + 1);
     for (uint32_t block = 0; block < blocks(); ++block) {
       Load(block);
       if (documents_.empty() || documents.size() + documents_.size() > postings()) continue;  // damage
       Score(documents_.data(), frequencies_, contributions.data() + documents.size());
       documents.insert(documents.end(), documents_.begin(), documents_.end());
     }
-    contributions.resize(documents.size());
     flat_documents_ = std::move(documents);
     flat_contributions_ = std::move(contributions);
     ShowFlat();
@@ -112,7 +111,8 @@ class PrunedList {
   int32_t window_bound(uint32_t window) const { return window_bounds_[window]; }
   int32_t block_bound(uint32_t block) const {
     if (has_windows_) return window_bounds_[block / format::kBlocksPerGroup];
-    return has_blocks() ? block_bounds_[block] : flat_bound_;
+    if (!has_blocks()) return flat_bound_;
+    return block_bounds_.empty() ? kUnknownBound : block_bounds_[block];
   }
   // The first block from which documents at or after this one may come; blocks() if there is none.
   uint32_t FindBlock(uint32_t document) const {
@@ -143,24 +143,27 @@ class PrunedList {
   size_t FindInFlat(size_t n, const uint32_t* documents);
   void MakeRoomToFind(size_t n);
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  static constexpr int32_t kUnknownBound = INT32_MAX / 2;  // before BoundWindows
   static size_t Padded(size_t n) { return (n + 15) / 16 * 16; }
 
   void DecodeShort() {
     const std::span<const uint32_t> documents = term_.cursor.block_documents();
     const std::span<const uint32_t> frequencies = term_.cursor.block_frequencies();
+    flat_documents_.reserve(documents.size() + 1);
     flat_documents_.assign(documents.begin(), documents.end());
-    flat_contributions_.resize(Padded(documents.size()));
+    flat_contributions_.resize(Padded(documents.size() + 1));
     Score(documents.data(), frequencies, flat_contributions_.data());
-    flat_contributions_.resize(documents.size());
     postings_read_ += documents.size();
     ShowFlat();
   }
   void ShowFlat() {
     bounds_.pairs = 0;
     loaded_ = 0;
-    documents_ = flat_documents_;
+    const size_t n = flat_documents_.size();
+    flat_documents_.push_back(format::kNoDocument);
+    documents_ = {flat_documents_.data(), n};
     contributions_ = flat_contributions_.data();
-    flat_bound_ = flat_contributions_.empty() ? 0 : kernels_.maximum(contributions_, flat_contributions_.size());
+    flat_bound_ = n == 0 ? 0 : kernels_.maximum(contributions_, n);
   }
   // Of the loaded block, rounded down.
   uint32_t ShortestLength() const {

@@ -194,8 +194,8 @@ Model DenseModel(bool column) {
   return model;
 }
 
-// One bit of every byte: there are too many to flip them all.
-void FlipABitOfEveryByte(ByteBuffer IndexBytes::*section, bool column) {
+// One bit of every byte: there are too many to flip them all. `least_noticed`: in percent.
+void FlipABitOfEveryByte(ByteBuffer IndexBytes::*section, bool column, uint64_t least_noticed) {
   Prng prng(25);
   const Model model = DenseModel(column);
   const IndexBytes bytes = WriteModel(model);
@@ -211,15 +211,16 @@ void FlipABitOfEveryByte(ByteBuffer IndexBytes::*section, bool column) {
     noticed += findings.failed || findings.answers != clean.answers ? 1 : 0;
   }
   EXPECT_GT(flips, 100u);
-  EXPECT_GT(noticed * 10, flips * 3);
+  EXPECT_GT(noticed * 100, flips * least_noticed);
 }
 
 TEST(IndexDamageTest, BitsOfDenseWindows) {
-  FlipABitOfEveryByte(&IndexBytes::postings, false);
-  FlipABitOfEveryByte(&IndexBytes::postings, true);
+  FlipABitOfEveryByte(&IndexBytes::postings, false, 30);
+  FlipABitOfEveryByte(&IndexBytes::postings, true, 30);
 }
 
-TEST(IndexDamageTest, BitsOfTheHeadersOfDenseWindows) { FlipABitOfEveryByte(&IndexBytes::headers, false); }
+// Three bytes of four are bounds, of which only those that got tighter can be noticed without checksums.
+TEST(IndexDamageTest, BitsOfTheHeadersOfDenseWindows) { FlipABitOfEveryByte(&IndexBytes::headers, false, 25); }
 
 TEST(IndexDamageTest, EveryTruncation) {
   const Model model = SmallModel();
