@@ -114,13 +114,19 @@ bool Window::Open(const std::byte* in, uint64_t bytes, WindowShape shape, const 
   values_ = column ? in : in + kWindowBitmapBytes;
   exception_offsets_ = in + value_bytes;
   exception_frequencies_ = exception_offsets_ + size_t{2} * shape.exceptions;
-  const uint32_t less = column ? 0 : 1;
+  return true;
+}
+
+bool Window::IsException(uint32_t frequency) const {
+  return frequency <= kFrequencyMax && frequency >= all_ones_ + (bitmap_ == nullptr ? 0u : 1u);
+}
+
+bool Window::ExceptionsAreValid() const {
   uint32_t next = 0;
-  for (size_t i = 0; i < shape.exceptions; ++i) {
+  for (size_t i = 0; i < shape_.exceptions; ++i) {
     const uint32_t offset = LoadU16(exception_offsets_ + 2 * i);
-    const uint32_t frequency = LoadU32(exception_frequencies_ + 4 * i);
     if (offset < next || offset >= kWindowDocuments) return false;
-    if (frequency > kFrequencyMax || frequency < all_ones_ + less) return false;
+    if (!IsException(LoadU32(exception_frequencies_ + 4 * i))) return false;
     next = offset + 1;
   }
   return true;
@@ -137,7 +143,8 @@ uint32_t Window::ExceptionAt(uint32_t offset) const {
     }
   }
   if (low == shape_.exceptions || LoadU16(exception_offsets_ + 2 * low) != offset) return 0;
-  return LoadU32(exception_frequencies_ + 4 * low);
+  const uint32_t frequency = LoadU32(exception_frequencies_ + 4 * low);
+  return IsException(frequency) ? frequency : 0;
 }
 
 bool Window::DecodeSlice(uint32_t slice, uint32_t first_document, UnpackBytes unpack, uint32_t* documents,

@@ -39,9 +39,12 @@ class Window {
  public:
   // Of no posting.
   Window() = default;
-  // `slice_counts`: postings in each of kBlocksPerGroup slices. False if the bytes break P-14; `bytes` may be more than
-  // the window takes.
+  // `slice_counts`: postings in each of kBlocksPerGroup slices. False if the bytes break P-14, of which exceptions are
+  // not looked at; `bytes` may be more than the window takes.
   bool Open(const std::byte* in, uint64_t bytes, WindowShape shape, const uint8_t* slice_counts);
+  // Whether exceptions keep to P-14, too. O(exceptions): whoever looks up a few documents can do without, for one that
+  // is malformed shows as 0.
+  bool ExceptionsAreValid() const;
 
   const WindowShape& shape() const { return shape_; }
   uint32_t postings() const { return ranks_[kBlocksPerGroup]; }
@@ -87,6 +90,7 @@ class Window {
     return LoadU16(values_ + bit / 8) >> (bit % 8) & all_ones_;
   }
   uint32_t ExceptionAt(uint32_t offset) const;
+  bool IsException(uint32_t frequency) const;
 
   WindowShape shape_;
   uint32_t all_ones_ = 0;

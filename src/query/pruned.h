@@ -234,6 +234,8 @@ class Pruned {
   std::vector<int32_t> later_bounds_;              // of lists behind the lead, in the windows of one block
   std::vector<std::pair<int32_t, List*>> active_;  // (bound, list) of this window, ascending
   int shift_ = 0;
+  const std::byte* lengths_ = nullptr;  // by which documents are told apart, if they are
+  LengthClasses& classes_ = out_.scratch.get().classes;
   std::vector<int32_t>& accumulators_ = out_.scratch.get().accumulators;
   std::vector<uint16_t>& bounds_ = out_.scratch.get().bounds;  // / 2^shift_
   std::vector<uint16_t>& offsets_ = out_.scratch.get().offsets;
@@ -542,6 +544,11 @@ void Pruned<S, C, L>::BoundWindows() {
     if (!list.has_windows()) continue;
     while (ShiftedUp(list.bound(), shift_) > 255) ++shift_;
   }
+  // Lists of other lengths than the first one's would need classes of their own.
+  lengths_ = lists_.front().length_column();
+  for (const List& list : lists_)
+    if (list.length_column() != lengths_) lengths_ = nullptr;
+  if (lengths_ != nullptr && !classes_.Choose(lengths_, document_count_)) lengths_ = nullptr;
 }
 
 template <class S, class C, class L>
@@ -623,11 +630,12 @@ void Pruned<S, C, L>::AddBoundsFirst(uint32_t window, size_t non_essential, int3
   const uint32_t end = std::min<uint32_t>(document_count_ - begin, simd::kWindow) + begin;
   const int32_t bound = window_bounds_[window];
   int32_t passed_over = 0;
+  if (lengths_ != nullptr) classes_.Classify(lengths_, begin, end - begin);
   for (size_t i = 0; i < active_.size(); ++i) {
     List* const list = active_[i].second;
     const bool is_little = active_[i].first >> shift_ <= 1;  // no more than rounding adds
     if (list->has_windows() && !is_little) {
-      list->AddWindow(window, shift_, bounds_.data());
+      list->AddWindow(window, shift_, lengths_ == nullptr ? nullptr : &classes_, bounds_.data());
     } else if (!list->has_windows() && (i >= non_essential || !list->has_blocks())) {
       AddBounds(list, begin, end, needed - (bound - active_[i].first));
     } else {

@@ -16,6 +16,7 @@
 #include "format/frontier.h"
 #include "format/layout.h"
 #include "src/query/block_contributions.h"
+#include "src/query/length_classes.h"
 #include "src/query/traversal.h"
 #include "src/simd/kernels.h"
 
@@ -127,8 +128,16 @@ class PrunedList {
   bool has_windows() const { return has_windows_; }
   // The most of all windows. After BoundWindows.
   int32_t bound() const { return bound_; }
-  // Adds to each of the window's documents at least its contribution / 2^shift, rounded up.
-  void AddWindow(uint32_t window, int shift, uint16_t* accumulators);
+  // Adds to each of the window's documents at least its contribution / 2^shift, rounded up. `classes`: of the documents
+  // by length, if they are told apart.
+  void AddWindow(uint32_t window, int shift, const LengthClasses* classes, uint16_t* accumulators);
+  // Of the lengths that contributions look up; null if they look up none.
+  const std::byte* length_column() const {
+    if constexpr (HasLengthColumn<L>) {
+      if (term_.norm.b != 0) return term_.lengths.column();
+    }
+    return nullptr;
+  }
 
   // Adds the list to those of the n candidates (by document, ascending) that it has, and returns how many are left: if
   // they are required, those; if they are excluded, the others. A block is read only if it could bring one of them to
@@ -178,6 +187,8 @@ class PrunedList {
     BlockContributions(term_.weight, term_.norm, term_.lengths, documents, frequencies, out);
   }
   const uint8_t* TableOf(uint32_t window, const format::Window& values, int shift);
+  void ClassedTableOf(uint32_t window, const format::Window& values, const LengthClasses& classes, int shift,
+                      uint8_t* table) const;
 
   const simd::Kernels& kernels_ = simd::BestKernels();
   Term& term_;
@@ -281,16 +292,63 @@ const uint8_t* PrunedList<C, L>::TableOf(uint32_t window, const format::Window& 
   return table.bounds.data();
 }
 
+// As TableOf, for each class: the shortest length is then that of the class, if it is not below the frontier's.
 template <class C, class L>
-void PrunedList<C, L>::AddWindow(uint32_t window, int shift, uint16_t* accumulators) {
+void PrunedList<C, L>::ClassedTableOf(uint32_t window, const format::Window& values, const LengthClasses& classes,
+                                      int shift, uint8_t* table) const {
+  constexpr size_t kRow = 1 << simd::kClassedWidthMax;
+  const uint32_t n = 1u << values.shape().width;
+  const uint32_t groups = bounds_.headers->groups, pairs = bounds_.group_pairs;
+  const uint8_t* const pair_frequencies = bounds_.group_pair_frequencies + window;
+  const uint8_t* const pair_lengths = bounds_.group_pair_lengths + window;
+  std::array<uint8_t, kRow> frequency_codes{}, shortest{};
+  uint32_t pair = pairs - 1;
+  for (uint32_t value = 0; value < n; ++value) {
+    frequency_codes[value] = format::FrequencyCode(value + (values.bitmap() != nullptr ? 1 : 0));
+    while (pair > 0 && pair_frequencies[size_t{pair} * groups] < frequency_codes[value]) --pair;
+    shortest[value] = pair_lengths[size_t{pair} * groups];
+  }
+  // Exceptions may be of any frequency from there on.
+  if (values.has_exceptions()) frequency_codes[n - 1] = pair_frequencies[0];
+  std::array<uint8_t, simd::kClassedBytes + simd::kReadSlack> frequencies{}, lengths{};
+  std::array<int32_t, simd::kClassedBytes> bounds;
+  for (size_t of_class = 0; of_class < simd::kLengthClasses; ++of_class) {
+    const uint8_t least = classes.LeastCode(of_class);
+    for (size_t value = 0; value < n; ++value) {
+      frequencies[of_class * kRow + value] = frequency_codes[value];
+      lengths[of_class * kRow + value] = std::max(shortest[value], least);
+    }
+  }
+  kernels_.bounds(frequencies.data(), lengths.data(), simd::kClassedBytes, 1, simd::kClassedBytes, scoring_,
+                  bounds.data());
+  for (size_t i = 0; i < simd::kClassedBytes; ++i) {
+    const int32_t bound = std::min(bounds[i], window_bounds_[window]);
+    table[i] = static_cast<uint8_t>(std::min<int64_t>(ShiftedUp(bound, shift), 255));
+  }
+}
+
+template <class C, class L>
+void PrunedList<C, L>::AddWindow(uint32_t window, int shift, const LengthClasses* classes, uint16_t* accumulators) {
   const format::Window* const values = term_.cursor.OpenWindow(window);
   if (values == nullptr) return;
-  const uint8_t* const table = TableOf(window, *values, shift);
   postings_read_ += values->postings();
+  const uint32_t width = values->shape().width;
+  if (classes != nullptr && width <= simd::kClassedWidthMax) {
+    alignas(64) std::array<uint8_t, simd::kTableBytes> table;
+    ClassedTableOf(window, *values, *classes, shift, table.data());
+    if (values->bitmap() == nullptr) {
+      kernels_.add_classed_column(values->values(), width, classes->of.data(), table.data(), accumulators);
+    } else {
+      kernels_.add_classed_bitmap(values->bitmap(), values->values(), width, classes->of.data(), table.data(),
+                                  accumulators);
+    }
+    return;
+  }
+  const uint8_t* const table = TableOf(window, *values, shift);
   if (values->bitmap() == nullptr) {
-    kernels_.add_column(values->values(), values->shape().width, table, accumulators);
+    kernels_.add_column(values->values(), width, table, accumulators);
   } else {
-    kernels_.add_bitmap(values->bitmap(), values->values(), values->shape().width, table, accumulators);
+    kernels_.add_bitmap(values->bitmap(), values->values(), width, table, accumulators);
   }
 }
 

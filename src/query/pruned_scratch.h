@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/query/length_classes.h"
 #include "src/simd/kernels.h"
 
 namespace ashlar::query {
@@ -16,6 +17,7 @@ struct PrunedScratch {
   std::vector<int32_t> accumulators = std::vector<int32_t>(simd::kWindow);
   std::vector<uint16_t> bounds = std::vector<uint16_t>(simd::kWindow);  // of documents, scaled down
   std::vector<uint16_t> offsets = std::vector<uint16_t>(simd::kWindow);
+  LengthClasses classes;  // of the window that is added
   // Candidates. A block may be looked at behind those of a window.
   std::vector<uint32_t> documents = std::vector<uint32_t>(simd::kWindow + simd::kBlock);
   std::vector<int32_t> scores = std::vector<int32_t>(simd::kWindow + simd::kBlock);

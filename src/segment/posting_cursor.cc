@@ -39,6 +39,7 @@ struct PostingCursor::State {
   uint64_t first_possible = 0;  // the least ordinal that a later block may hold
   format::Window window;        // of a list with windows: the open one
   uint32_t window_number = kNone;
+  bool exceptions_checked = false;  // of that window
 
   uint32_t raw_count = 0;
   uint32_t* documents = nullptr;  // by raw index
@@ -122,6 +123,7 @@ absl::Status PostingCursor::State::OpenWindow(uint32_t number) {
   if (!window.Open(source.postings->data() + offset, bytes, shape, counts) || (!grouped() && window.size() != bytes))
     return Damage(offset, "a window is malformed");
   window_number = number;
+  exceptions_checked = false;
   return absl::OkStatus();
 }
 
@@ -132,6 +134,8 @@ absl::Status PostingCursor::State::DecodeSlice(uint32_t number) {
   ASHLAR_RETURN_IF_ERROR(OpenWindow(in_window));
   uint64_t offset, bytes;
   headers.WindowPayload(in_window, &offset, &bytes);
+  if (!exceptions_checked && !window.ExceptionsAreValid()) return Damage(offset, "a window's exceptions are malformed");
+  exceptions_checked = true;
   const uint32_t n = headers.Count(number);
   if (!window.DecodeSlice(slice, in_window * format::kWindowDocuments, simd::BestKernels().unpack_bytes, documents,
                           totals))

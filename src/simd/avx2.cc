@@ -563,11 +563,69 @@ ASHLAR_AVX2 void AddBitmap(const std::byte* bitmap, const std::byte* values, uin
   }
 }
 
-constexpr size_t kScanStep = 64;  // accumulators that are asked at once whether any reaches the limit
+ASHLAR_AVX2 void AddClassedColumn(const std::byte* column, uint32_t width, const uint8_t* classes,
+                                  const uint8_t* table, uint16_t* accumulators) {
+  const ByteUnpacker unpacker(width);
+  const TableLookup<4> lookup(table);
+  for (size_t d = 0; d < kWindow; d += kByteStep, column += 4 * width) {
+    const __m256i contributions = lookup(_mm256_or_si256(unpacker(column), Load(classes + d)));
+    AddBytes16(accumulators + d, _mm256_castsi256_si128(contributions));
+    AddBytes16(accumulators + d + 16, _mm256_extracti128_si256(contributions, 1));
+  }
+}
+
+// 0xFF for each of 16 bits that is set.
+ASHLAR_AVX2_INLINE __m128i BytesOfBits16(uint32_t bits) {
+  const __m128i spread = _mm_shuffle_epi8(_mm_set1_epi16(static_cast<int16_t>(bits)),
+                                          _mm_set_epi64x(0x0101010101010101, 0x0000000000000000));
+  const __m128i each = _mm_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+  return _mm_cmpeq_epi8(_mm_and_si128(spread, each), each);
+}
+
+ASHLAR_AVX2 void AddClassedBitmap(const std::byte* bitmap, const std::byte* values, uint32_t width,
+                                  const uint8_t* classes, const uint8_t* table, uint16_t* accumulators) {
+  uint64_t words[kWindowWords];
+  std::memcpy(words, bitmap, sizeof words);
+  alignas(64) uint8_t unpacked[kWindow + kByteStep];
+  UnpackBytes<false>(values, CountBitmap(words), width, unpacked);
+  const TableLookup<4> lookup(table);
+  const uint8_t* next = unpacked;
+  for (size_t d = 0; d < kWindow; d += kByteStep) {
+    const auto bits = static_cast<uint32_t>(words[d / 64] >> (d % 64));
+    const uint32_t low = bits & 0xFFFF, high = bits >> 16;
+    const __m128i first = Spread16(next, low);
+    next += _mm_popcnt_u32(low);
+    const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(first), Spread16(next, high), 1);
+    next += _mm_popcnt_u32(high);
+    const __m256i there =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(BytesOfBits16(low)), BytesOfBits16(high), 1);
+    const __m256i contributions = _mm256_and_si256(lookup(_mm256_or_si256(both, Load(classes + d))), there);
+    AddBytes16(accumulators + d, _mm256_castsi256_si128(contributions));
+    AddBytes16(accumulators + d + 16, _mm256_extracti128_si256(contributions, 1));
+  }
+}
 
 ASHLAR_AVX2_INLINE __m256i AtLeastU16(__m256i x, __m256i limit) {
   return _mm256_cmpeq_epi16(_mm256_subs_epu16(limit, x), _mm256_setzero_si256());
 }
+
+ASHLAR_AVX2 void Classify(const std::byte* lengths, size_t n, const uint16_t* limits, uint8_t* classes) {
+  __m256i limit[kLengthClasses - 1];
+  for (size_t c = 0; c + 1 < kLengthClasses; ++c) limit[c] = _mm256_set1_epi16(static_cast<int16_t>(limits[c]));
+  for (size_t i = 0; i < n; i += 32) {
+    const __m256i low = Load(lengths + 2 * i), high = Load(lengths + 2 * i + 32);
+    __m256i low_count = _mm256_setzero_si256(), high_count = low_count;  // negative
+    for (const __m256i& of_class : limit) {
+      low_count = _mm256_add_epi16(low_count, AtLeastU16(low, of_class));
+      high_count = _mm256_add_epi16(high_count, AtLeastU16(high, of_class));
+    }
+    // Packing goes half by half.
+    const __m256i counts = _mm256_permute4x64_epi64(_mm256_packs_epi16(low_count, high_count), 0b11'01'10'00);
+    Store(classes + i, _mm256_slli_epi16(_mm256_sub_epi8(_mm256_setzero_si256(), counts), 4));
+  }
+}
+
+constexpr size_t kScanStep = 64;  // accumulators that are asked at once whether any reaches the limit
 
 ASHLAR_AVX2_INLINE bool AnyReaches16(const uint16_t* accumulators, __m256i limit) {
   const __m256i highest = _mm256_max_epu16(_mm256_max_epu16(Load(accumulators), Load(accumulators + 16)),
@@ -749,6 +807,9 @@ const Kernels kAvx2Kernels = {
     .contributions_fixed_u32 = ContributionsOfFixed<uint32_t>,
     .add_column = AddColumn,
     .add_bitmap = AddBitmap,
+    .add_classed_column = AddClassedColumn,
+    .add_classed_bitmap = AddClassedBitmap,
+    .classify = Classify,
     .scan_16 = Scan16,
     .scan_32 = Scan32,
     .take_32 = Take32,

@@ -451,6 +451,47 @@ ASHLAR_AVX512 void AddBitmap(const std::byte* bitmap, const std::byte* values, u
   }
 }
 
+ASHLAR_AVX512 void AddClassedColumn(const std::byte* column, uint32_t width, const uint8_t* classes,
+                                    const uint8_t* table, uint16_t* accumulators) {
+  const ByteUnpacker unpacker(width);
+  const TableLookup<1> lookup(table);
+  for (size_t d = 0; d < kWindow; d += kByteStep, column += 8 * width)
+    AddBytes64(accumulators + d, lookup(_mm512_or_si512(unpacker(column), Load(classes + d))));
+}
+
+ASHLAR_AVX512 void AddClassedBitmap(const std::byte* bitmap, const std::byte* values, uint32_t width,
+                                    const uint8_t* classes, const uint8_t* table, uint16_t* accumulators) {
+  uint64_t words[kWindowWords];
+  std::memcpy(words, bitmap, sizeof words);
+  alignas(64) uint8_t unpacked[kWindow + kByteStep];
+  UnpackBytes<false>(values, CountBitmap(words), width, unpacked);
+  const TableLookup<1> lookup(table);
+  const uint8_t* next = unpacked;
+  for (size_t w = 0; w < kWindowWords; ++w) {
+    __m512i bytes = Load(next);
+    ASHLAR_KEEP_IN_REGISTER(bytes);
+    const __m512i spread = _mm512_maskz_expand_epi8(words[w], bytes);
+    const __m512i contributions = lookup(_mm512_or_si512(spread, Load(classes + 64 * w)));
+    AddBytes64(accumulators + 64 * w, _mm512_maskz_mov_epi8(words[w], contributions));
+    next += _mm_popcnt_u64(words[w]);
+  }
+}
+
+ASHLAR_AVX512 void Classify(const std::byte* lengths, size_t n, const uint16_t* limits, uint8_t* classes) {
+  for (size_t i = 0; i < n; i += kByteStep) {
+    const __m512i low = Load(lengths + 2 * i), high = Load(lengths + 2 * i + kByteStep);
+    __m512i found = _mm512_setzero_si512();
+    for (size_t c = 0; c + 1 < kLengthClasses; ++c) {
+      const __m512i limit = _mm512_set1_epi16(static_cast<int16_t>(limits[c]));
+      const uint64_t reached =
+          _mm512_cmpge_epu16_mask(low, limit) | uint64_t{_mm512_cmpge_epu16_mask(high, limit)} << 32;
+      // A length at or above one limit is at or above those before it, too.
+      found = _mm512_mask_mov_epi8(found, reached, _mm512_set1_epi8(static_cast<char>(16 * (c + 1))));
+    }
+    Store(classes + i, found);
+  }
+}
+
 ASHLAR_AVX512_INLINE uint64_t Reaching16(const uint16_t* accumulators, __m512i limit) {
   const __mmask32 low = _mm512_cmpge_epu16_mask(Load(accumulators), limit);
   const __mmask32 high = _mm512_cmpge_epu16_mask(Load(accumulators + 32), limit);
@@ -590,6 +631,9 @@ const Kernels kAvx512Kernels = {
     .contributions_fixed_u32 = ContributionsOfFixed<uint32_t>,
     .add_column = AddColumn,
     .add_bitmap = AddBitmap,
+    .add_classed_column = AddClassedColumn,
+    .add_classed_bitmap = AddClassedBitmap,
+    .classify = Classify,
     .scan_16 = Scan16,
     .scan_32 = Scan32,
     .take_32 = Take32,

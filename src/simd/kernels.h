@@ -25,6 +25,9 @@ inline constexpr size_t kWindow = 4096;   // documents of a dense window
 inline constexpr size_t kWindowWords = kWindow / 64;
 inline constexpr size_t kTableBytes = 256;  // of a table that windows are added through
 inline constexpr uint32_t kByteWidthMax = 8;
+inline constexpr uint32_t kLengthClasses = 4;  // that classify tells apart, by one limit less
+inline constexpr uint32_t kClassedWidthMax = 4;
+inline constexpr size_t kClassedBytes = kLengthClasses << kClassedWidthMax;
 inline constexpr uint32_t kLengthEscaped = 0xFFFF;
 
 // The arithmetic of a term's contribution (src/query/scorer.h):
@@ -101,6 +104,16 @@ struct Kernels {
   // The same for a bitmap of kWindow documents and the packed values of those that are set, in order.
   void (*add_bitmap)(const std::byte* bitmap, const std::byte* values, uint32_t width, const uint8_t* table,
                      uint16_t* accumulators);
+
+  // The same where the table depends on the length of the document as well: entry 16 c + v is for value v, of at most
+  // kClassedWidthMax bits, in a document of class c. `classes` has 16 c of each document; `table` has kClassedBytes.
+  void (*add_classed_column)(const std::byte* column, uint32_t width, const uint8_t* classes, const uint8_t* table,
+                             uint16_t* accumulators);
+  void (*add_classed_bitmap)(const std::byte* bitmap, const std::byte* values, uint32_t width, const uint8_t* classes,
+                             const uint8_t* table, uint16_t* accumulators);
+  // 16 times the number of limits, which ascend, that a document's length, of u16, is at or above. n of them; `classes`
+  // is padded to 64, and so are the lengths.
+  void (*classify)(const std::byte* lengths, size_t n, const uint16_t* limits, uint8_t* classes);
 
   // Writes the offsets whose accumulator is at or above the limit, ascending, and returns their number. `offsets` (and
   // `scores`, what stands there) have room for kWindow. take_32 also sets all accumulators to 0.

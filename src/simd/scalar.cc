@@ -300,6 +300,33 @@ void AddBitmap(const std::byte* bitmap, const std::byte* values, uint32_t width,
   ForEachBit(bitmap, [&](uint32_t d) { AddTo(accumulators + d, table[*next++]); });
 }
 
+void AddClassedColumn(const std::byte* column, uint32_t width, const uint8_t* classes, const uint8_t* table,
+                      uint16_t* accumulators) {
+  uint8_t values[kWindow];
+  UnpackBytes(column, kWindow, width, values);
+  for (size_t d = 0; d < kWindow; ++d) values[d] = table[values[d] | classes[d]];
+  for (size_t d = 0; d < kWindow; ++d) AddTo(accumulators + d, values[d]);
+}
+
+void AddClassedBitmap(const std::byte* bitmap, const std::byte* values, uint32_t width, const uint8_t* classes,
+                      const uint8_t* table, uint16_t* accumulators) {
+  uint64_t words[kWindowWords];
+  std::memcpy(words, bitmap, sizeof words);
+  uint8_t unpacked[kWindow];
+  UnpackBytes(values, CountBitmap(words), width, unpacked);
+  const uint8_t* next = unpacked;
+  ForEachBit(bitmap, [&](uint32_t d) { AddTo(accumulators + d, table[*next++ | classes[d]]); });
+}
+
+void Classify(const std::byte* lengths, size_t n, const uint16_t* limits, uint8_t* classes) {
+  for (size_t i = 0; i < n; ++i) {
+    const uint16_t length = LoadU16(lengths + 2 * i);
+    uint32_t count = 0;
+    for (size_t c = 0; c + 1 < kLengthClasses; ++c) count += length >= limits[c] ? 1 : 0;
+    classes[i] = static_cast<uint8_t>(16 * count);
+  }
+}
+
 constexpr size_t kScanStep = 64;  // accumulators that are asked at once whether any reaches the limit
 
 template <class T>
@@ -422,6 +449,9 @@ const Kernels kScalarKernels = {
     .contributions_fixed_u32 = ContributionsOfFixed<uint32_t>,
     .add_column = AddColumn,
     .add_bitmap = AddBitmap,
+    .add_classed_column = AddClassedColumn,
+    .add_classed_bitmap = AddClassedBitmap,
+    .classify = Classify,
     .scan_16 = Scan16,
     .scan_32 = Scan32,
     .take_32 = Take32,

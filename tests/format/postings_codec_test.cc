@@ -474,7 +474,7 @@ TEST(DenseWindowTest, WhatNoWindowIs) {
   const auto opens_with = [&](size_t where, uint8_t value) {
     ByteBuffer changed = padded;
     changed[where] = static_cast<std::byte>(value);
-    return window.Open(changed.data(), bytes.size(), shape, counts.data());
+    return window.Open(changed.data(), bytes.size(), shape, counts.data()) && window.ExceptionsAreValid();
   };
   EXPECT_TRUE(opens_with(at, 0xBD));
   EXPECT_FALSE(opens_with(at, 0xFF));      // 767 before 704

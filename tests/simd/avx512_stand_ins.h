@@ -270,6 +270,9 @@ inline __m512i _mm512_permutex2var_epi64(__m512i a, __m512i index, __m512i b) {
 inline __m512i _mm512_multishift_epi64_epi8(__m512i control, __m512i x) {
   return Make<uint8_t>([&](size_t i) { return std::rotr(x.Get<uint64_t>(i / 8), control.bytes[i] % 64); });
 }
+inline __m512i _mm512_maskz_mov_epi8(uint64_t k, __m512i x) {
+  return Make<uint8_t>([&](size_t i) { return (k >> i & 1) != 0 ? x.bytes[i] : 0; });
+}
 inline __m512i _mm512_mask_mov_epi8(__m512i other, uint64_t k, __m512i x) {
   return Make<uint8_t>([&](size_t i) { return (Bit(k, i) ? x : other).bytes[i]; });
 }

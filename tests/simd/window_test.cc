@@ -79,6 +79,64 @@ TEST_P(WindowTest, AddBitmap) {
   }
 }
 
+TEST_P(WindowTest, AddClassed) {
+  std::vector<uint8_t> classes(kWindow);
+  for (auto& c : classes) c = static_cast<uint8_t>(16 * prng_.Below(kLengthClasses));
+  for (uint32_t width = 0; width <= kClassedWidthMax; ++width) {
+    for (const uint64_t one_in : {1u, 2u, 3u, 10u, 300u, 1000000u}) {
+      const auto bitmap = RandomBitmap(one_in);
+      const auto column_values = RandomValues(kWindow, width, &prng_);
+      std::vector<uint32_t> documents;
+      for (uint32_t d = 0; d < kWindow; ++d)
+        if ((bitmap[d / 64] >> (d % 64) & 1) != 0) documents.push_back(d);
+      const auto values = RandomValues(documents.size(), width, &prng_);
+      const auto table = RandomTable();
+      const auto before = RandomAccumulators();
+      auto by_column = before, by_bitmap = before;
+      for (size_t d = 0; d < kWindow; ++d)
+        by_column[d] = Saturated(uint32_t{before[d]} + table[classes[d] + column_values[d]]);
+      for (size_t i = 0; i < documents.size(); ++i) {
+        const uint32_t d = documents[i];
+        by_bitmap[d] = Saturated(uint32_t{before[d]} + table[classes[d] + values[i]]);
+      }
+      const PackedBytes column(column_values, width, one_in % 7, &prng_), packed(values, width, width, &prng_);
+      Output<uint16_t> accumulators(kWindow);
+      std::copy(before.begin(), before.end(), accumulators.data());
+      kernels().add_classed_column(column.data(), width, classes.data(), table.data(), accumulators.data());
+      ASSERT_EQ(accumulators.First(kWindow), by_column) << "width " << width;
+      ASSERT_TRUE(accumulators.Intact());
+      std::vector<std::byte> bytes(1 + 8 * kWindowWords);  // at an odd place
+      std::memcpy(bytes.data() + 1, bitmap.data(), 8 * kWindowWords);
+      std::copy(before.begin(), before.end(), accumulators.data());
+      kernels().add_classed_bitmap(bytes.data() + 1, packed.data(), width, classes.data(), table.data(),
+                                   accumulators.data());
+      ASSERT_EQ(accumulators.First(kWindow), by_bitmap) << "width " << width << " one in " << one_in;
+      ASSERT_TRUE(accumulators.Intact());
+    }
+  }
+}
+
+TEST_P(WindowTest, Classify) {
+  for (const size_t n : {0u, 1u, 31u, 64u, 100u, 4096u}) {
+    for (int round = 0; round < 4; ++round) {
+      std::vector<uint16_t> limits(kLengthClasses - 1);
+      for (auto& limit : limits) limit = static_cast<uint16_t>(round == 3 ? 0xFFFF - prng_.Below(2) : prng_.Below(300));
+      std::sort(limits.begin(), limits.end());
+      std::vector<std::byte> lengths(2 * ((n + 63) / 64 * 64));
+      std::vector<uint8_t> expected(n);
+      for (size_t i = 0; i < n; ++i) {
+        const auto length = static_cast<uint16_t>(prng_.OneIn(10) ? 0xFFFF - prng_.Below(3) : prng_.Below(320));
+        std::memcpy(&lengths[2 * i], &length, 2);
+        for (const uint16_t limit : limits) expected[i] = static_cast<uint8_t>(expected[i] + (length >= limit ? 16 : 0));
+      }
+      Output<uint8_t> classes((n + 63) / 64 * 64);
+      kernels().classify(lengths.data(), n, limits.data(), classes.data());
+      ASSERT_EQ(classes.First(n), expected);
+      ASSERT_TRUE(classes.Intact());
+    }
+  }
+}
+
 TEST_P(WindowTest, Scan16) {
   for (const uint32_t limit : {0u, 1u, 700u, 999u, 1000u, 0x7FFFu, 0x8000u, 0xFFF0u, 0xFFFFu}) {
     for (const bool rare : {false, true}) {
