@@ -24,6 +24,7 @@
 #include "src/env/env.h"
 #include "src/env/env_error.h"
 #include "src/env/file_system_kind.h"
+#include "src/env/page_buffer.h"
 #include "src/env/posix_lock.h"
 #include "src/env/process.h"
 #include "src/env/sigbus_guard.h"
@@ -514,6 +515,8 @@ class PosixEntropy : public Entropy {
 };
 
 }  // namespace
+
+void AdviseHugePages(void* begin, size_t bytes) { ::madvise(begin, bytes, MADV_HUGEPAGE); }
 
 Env PosixEnv() {
   ReserveStandardDescriptors();

@@ -60,6 +60,7 @@ struct IndexStatistics {
   std::function<uint64_t(format::IndexId)> length_sum;
 };
 
+// Pruned over a source, or nothing, if its cursors have no bounds.
 template <class S>
 struct PrunedIfBounded {
   struct type {};
@@ -327,9 +328,11 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
 template <class S, class C, class L>
 bool Execution::Prunes(const S& source, const std::vector<OpenedTerm<C, L>>& terms) const {
   using P = Pruned<S, C, L>;
-  const bool must_count = needs_every_match() && !P::CountsAll(source, terms);
-  return may_prune() && P::Suits(terms) &&
-         (!must_count || HasDeadBits<S>)&&(plan_.options.traversal == Traversal::kPruned || P::IsWorthIt(terms));
+  if (!may_prune() || !P::Suits(terms)) return false;
+  if constexpr (!HasDeadBits<S>) {  // nobody can count apart
+    if (needs_every_match() && !P::CountsAll(source, terms)) return false;
+  }
+  return plan_.options.traversal == Traversal::kPruned || P::IsWorthIt(terms);
 }
 
 template <class S, class C, class L>

@@ -1,5 +1,5 @@
 // Length classes: the documents of a window by length, so that the bound of a posting need not be that of the shortest
-// document of all.
+// document of all. Any limits give right bounds; good ones give tight ones.
 #ifndef ASHLAR_SRC_QUERY_LENGTH_CLASSES_H_
 #define ASHLAR_SRC_QUERY_LENGTH_CLASSES_H_
 

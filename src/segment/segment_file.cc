@@ -12,13 +12,13 @@
 #include "src/base/checksum.h"
 #include "src/base/site.h"
 #include "src/base/status.h"
+#include "src/env/page_buffer.h"
 
 namespace ashlar::segment {
 namespace {
 
 using format::kPageBytes;
 
-constexpr std::align_val_t kArrayAlignment{kPageBytes};
 constexpr std::string_view kChecksumSection = "checksums";
 
 uint64_t PagesOf(uint64_t bytes) { return (bytes + (kPageBytes - 1)) / kPageBytes; }
@@ -49,7 +49,7 @@ absl::Status Section::Verify(uint64_t offset, uint64_t length) const {
   return status;
 }
 
-void SegmentFile::FreeArray::operator()(std::byte* p) const { ::operator delete(p, kArrayAlignment); }
+void SegmentFile::FreeArray::operator()(std::byte* p) const { ::operator delete(p, alignment); }
 
 absl::StatusOr<std::unique_ptr<SegmentFile>> SegmentFile::Open(env::Env env, const std::string& path,
                                                                const format::SegmentEntry& entry,
@@ -128,9 +128,13 @@ absl::Status SegmentFile::Load(const env::ReadableFile& file, const ReadOptions&
     return absl::OkStatus();
   }
   // The size is the catalog's and the file's, so it is not a damaged number that decides how much memory is taken.
-  array_.reset(static_cast<std::byte*>(::operator new(size_, kArrayAlignment, std::nothrow)));
+  const bool huge = size_ >= env::kHugePageBytes;
+  const std::align_val_t alignment{huge ? env::kHugePageBytes : size_t{kPageBytes}};
+  array_ = std::unique_ptr<std::byte, FreeArray>(static_cast<std::byte*>(::operator new(size_, alignment, std::nothrow)),
+                                                 FreeArray{alignment});
   if (array_ == nullptr) return ResourceExhausted(absl::StrCat(path_, ": no memory for ", size_, " bytes"));
   data_ = array_.get();
+  if (huge) env::AdviseHugePages(array_.get(), size_);
   return env::ReadExactly(file, path_, "pages", 0, std::span(array_.get(), size_));
 }
 

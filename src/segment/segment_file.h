@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,8 +55,8 @@ class SegmentFile {
  public:
   static absl::StatusOr<std::unique_ptr<SegmentFile>> Open(env::Env env, const std::string& path,
                                                            const format::SegmentEntry& entry,
-                                                           const format::StoreId& store_id,
-                                                           uint64_t catalog_generation, const ReadOptions& options);
+                                                           const format::StoreId& store_id, uint64_t catalog_generation,
+                                                           const ReadOptions& options);
   // A file about which nothing else is known; a damaged header goes to `damage`. Salvage only.
   static absl::StatusOr<std::unique_ptr<SegmentFile>> OpenDamaged(env::Env env, const std::string& path,
                                                                   std::optional<format::StoreId>* store_id,
@@ -76,7 +77,8 @@ class SegmentFile {
   absl::Status CopyTo(env::FileSystem& files, const std::string& path) const;
   // See Segment.
   absl::Status CheckIntact() const {
-    if (region_ == nullptr || (!region_->lost() && EndsInFooter())) [[likely]] return absl::OkStatus();
+    if (region_ == nullptr || (!region_->lost() && EndsInFooter())) [[likely]]
+      return absl::OkStatus();
     return Lost();
   }
   // A bit for each page that VerifyRange found right.
@@ -87,6 +89,7 @@ class SegmentFile {
 
  private:
   struct FreeArray {
+    std::align_val_t alignment;
     void operator()(std::byte* p) const;
   };
 
@@ -111,8 +114,8 @@ class SegmentFile {
   std::string path_;
   uint64_t size_ = 0;
   const std::byte* data_ = nullptr;
-  std::unique_ptr<env::MappedRegion> region_;    // mapped mode
-  std::unique_ptr<std::byte, FreeArray> array_;  // array mode
+  std::unique_ptr<env::MappedRegion> region_;                          // mapped mode
+  std::unique_ptr<std::byte, FreeArray> array_{nullptr, FreeArray{}};  // array mode
   absl::Status load_damage_;
   format::SegmentFooter footer_;
   std::vector<uint64_t> roots_;
