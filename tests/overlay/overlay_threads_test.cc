@@ -1,6 +1,7 @@
 // Readers of every age beside a writer. What a document holds follows from its ordinal, so that a reader knows what the
 // first n documents must give without asking anyone. Meant for ThreadSanitizer as much as for its own assertions.
 #include <atomic>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,6 +81,37 @@ uint32_t ErrorsAt(const Overlay& overlay, uint32_t n, Prng* prng) {
   return errors;
 }
 
+// The same by blocks, of which the writer may be making the next, and by seeking.
+uint32_t BlockErrorsAt(const Overlay& overlay, uint32_t n, Prng* prng) {
+  uint32_t errors = 0;
+  const auto d = static_cast<uint32_t>(1 + prng->Below(7));
+  const std::string term = absl::StrCat("mod", d);
+  const uint32_t postings = (n + d - 1) / d;
+  Cursor cursor = overlay.OpenTerm(format::kGroupIndex, term, n);
+  errors += cursor.postings() != postings;
+  const BlockBounds bounds = cursor.bounds();
+  uint32_t expected = 0;
+  for (uint32_t block = 0; block < (bounds.pairs == 0 ? 1 : bounds.headers->blocks); ++block) {
+    if (bounds.pairs != 0) cursor.MoveToBlock(block);
+    const std::span<const uint32_t> documents = cursor.block_documents(), frequencies = cursor.block_frequencies();
+    for (size_t i = 0; i < documents.size(); ++i, expected += d) {
+      errors += documents[i] != expected || frequencies[i] != (d == 1 ? 1 + expected % 3 : 1);
+      if (bounds.pairs == 0) continue;
+      const uint8_t highest = bounds.pair_frequencies[block],
+                    shortest = bounds.pair_lengths[3 * bounds.headers->blocks + block];
+      errors += format::FrequencyOfCode(highest) < frequencies[i];
+      errors += format::LengthOfCode(shortest) > overlay.Length(format::kGroupIndex, documents[i]);
+    }
+  }
+  errors += expected / d != postings;
+  Cursor seeking = overlay.OpenTerm(format::kGroupIndex, term, n);
+  const auto target = static_cast<uint32_t>(prng->Below(kDocuments));
+  seeking.Seek(target);
+  const uint32_t found = (target + d - 1) / d * d;
+  errors += seeking.document() != (found < n ? found : format::kNoDocument);
+  return errors;
+}
+
 // Document i is put at sequence i + 1 and replaces document i - kKeys then.
 uint32_t KeyErrorsAt(const Overlay& overlay, uint32_t n, Prng* prng) {
   const auto key = static_cast<uint32_t>(prng->Below(kKeys));
@@ -99,7 +131,9 @@ TEST(OverlayThreadsTest, ReadersOfAnyAgeSeeTheirDocuments) {
     for (uint32_t newest = 0; newest < kDocuments;) {
       newest = published.load(std::memory_order_acquire);
       const auto older = static_cast<uint32_t>(prng.Below(newest + 1));
-      for (const uint32_t n : {newest, older}) errors += ErrorsAt(overlay, n, &prng) + KeyErrorsAt(overlay, n, &prng);
+      for (const uint32_t n : {newest, older}) {
+        errors += ErrorsAt(overlay, n, &prng) + BlockErrorsAt(overlay, n, &prng) + KeyErrorsAt(overlay, n, &prng);
+      }
       if (overlay.bytes() == 0) ++errors;
       ++rounds;
     }
