@@ -52,7 +52,7 @@ void Settle(C* cursor) {
 }
 
 // A cursor whose list has bounds, for traversals that skip: the most that the postings of a block contribute follows from
-// pairs of (frequency, length) codes (format/frontier.h).
+// pairs of (frequency, length) codes (format/frontier.h). 16 values behind block_frequencies() are readable, as kernels do.
 template <class C>
 concept BoundedCursor = PostingCursor<C> && requires(C c, const C& k, uint32_t block) {
   { k.is_bounded() } -> std::same_as<bool>;           // this list

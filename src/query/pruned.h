@@ -36,8 +36,10 @@
 
 namespace ashlar::query {
 
-template <class S, BoundedCursor C, class L>
+template <class S, class C, class L>
 class Pruned {
+  static_assert(BoundedCursor<C>);
+
  public:
   using Term = OpenedTerm<C, L>;
   using List = PrunedList<C, L>;

@@ -53,7 +53,10 @@ struct PostingCursor::State {
   uint32_t* shown_frequencies = nullptr;
   uint32_t* shown_raw = nullptr;
   std::unique_ptr<uint32_t[]> arrays;
-  std::array<uint32_t, 2> one;  // the arrays of a single posting
+  // Kernels read up to so many values behind those that they are asked for.
+  static constexpr uint32_t kReadBehind = 16;
+  static_assert(kReadBehind >= format::kUnpackSlack);
+  std::array<uint32_t, 1 + kReadBehind> one;  // the arrays of a single posting
 
   ByteSpan short_positions;  // of a short list: all
   bool short_positions_known = false;
@@ -90,7 +93,7 @@ void PostingCursor::State::Allocate(uint32_t postings) {
     totals = &one[1];
     return;
   }
-  stride = postings + static_cast<uint32_t>(format::kUnpackSlack);
+  stride = postings + kReadBehind;
   const size_t rows = 2 + (grouped() ? source.shape.members : 0) + (filtered() ? 3 : 0);
   arrays = std::make_unique_for_overwrite<uint32_t[]>(rows * stride);
   uint32_t* next = arrays.get();
