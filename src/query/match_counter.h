@@ -84,7 +84,7 @@ class MatchList {
       return;
     }
     const uint64_t postings_a_stretch =
-        uint64_t{postings()} * kStretchDocuments / headers_->LastDocument(headers_->blocks - 1);
+        uint64_t{postings()} * kStretchDocuments / (uint64_t{headers_->LastDocument(headers_->blocks - 1)} + 1);
     if (candidates.Count() * kPostingsALookUp > postings_a_stretch) return AddTo(begin, found);
     for (size_t word = 0; word < StretchBits::kWords; ++word) {
       for (uint64_t bits = candidates.words[word]; bits != 0; bits &= bits - 1) {

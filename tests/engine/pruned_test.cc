@@ -239,6 +239,28 @@ TEST_F(PrunedTest, OverlayAndSegmentWithDeadDocuments) {
   }
 }
 
+// Of a word that most documents got after the snapshot: all that it shows is the overlay's first document.
+TEST_F(PrunedTest, AListThatGrewSinceTheSnapshot) {
+  Fill({});
+  has_overlay_ = true;
+  Prng prng(17);
+  WriteBatch batch;
+  batch.Put(Document().Add("id", "first").Add("body", "w1 grown"));
+  for (int i = 0; i < 20'000; ++i) batch.Put(Document().Add("id", absl::StrCat("k", i)).Add("body", Text(&prng, 10)));
+  ASSERT_OK(store_->Write(batch));
+  const Snapshot before = store_->TakeSnapshot();
+  batch.Clear();
+  for (int i = 0; i < 300; ++i) batch.Put(Document().Add("id", absl::StrCat("n", i)).Add("body", "w1 grown"));
+  ASSERT_OK(store_->Write(batch));
+  for (const char* text : {"w1 w2 w3 -grown", "w1 w2 w3 grown", "+w1 +w2 -grown", "+w1 +grown"}) {
+    SCOPED_TRACE(text);
+    const auto query = ParseQuery(text);
+    ASSERT_OK(query);
+    ASSERT_NO_FATAL_FAILURE(ExpectSamePage(before, *query, {}));
+    ASSERT_NO_FATAL_FAILURE(ExpectSamePage(store_->TakeSnapshot(), *query, {}));
+  }
+}
+
 // What ties with the last hit of the page comes after it by DocumentId.
 TEST_F(PrunedTest, EqualScoresEverywhere) {
   Fill({.documents = 20'000, .flushes = 2, .deletes = 2'000, .all_alike = true});
