@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "ashlar/document.h"
 #include "ashlar/schema.h"
+#include "format/block_bounds.h"
 #include "format/dense_window.h"
 #include "format/layout.h"
 #include "src/base/bytes.h"
@@ -53,16 +54,7 @@ struct BlockTable {
   uint32_t PostingsOf(uint32_t block) const { return block + 1 == blocks ? tail_postings : kBlockPostings; }
 };
 
-// From which bounds are computed, as segment::BlockBounds.
-struct BlockBounds {
-  const BlockTable* headers = nullptr;
-  uint32_t pairs = 0;  // 0: there are none
-  uint32_t group_pairs = 0;
-  const uint8_t* pair_frequencies = nullptr;
-  const uint8_t* pair_lengths = nullptr;
-  const uint8_t* group_pair_frequencies = nullptr;
-  const uint8_t* group_pair_lengths = nullptr;
-};
+using BlockBounds = format::BlockBounds<BlockTable>;
 
 // Walks the postings of one term among the first n documents. Models query::PostingCursor and query::BoundedCursor: a
 // new cursor stands on its first posting. Owns nothing of the overlay: valid while the Overlay lives. One thread at a

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "format/block_bounds.h"
 #include "format/dense_window.h"
 #include "format/layout.h"
 #include "format/posting_block.h"
@@ -24,17 +25,7 @@ struct ListSource {
   const VerifiedBytes* postings = nullptr;
 };
 
-// From which bounds are computed (format::ListHeaders says how): arrays by pair and block, and by pair and group of
-// blocks.
-struct BlockBounds {
-  const format::ListHeaders* headers = nullptr;
-  uint32_t pairs = 0;  // 0: there are none
-  uint32_t group_pairs = 0;
-  const uint8_t* pair_frequencies = nullptr;
-  const uint8_t* pair_lengths = nullptr;
-  const uint8_t* group_pair_frequencies = nullptr;
-  const uint8_t* group_pair_lengths = nullptr;
-};
+using BlockBounds = format::BlockBounds<format::ListHeaders>;
 
 // Of a cursor on a group's list: every document of it, with summed frequencies.
 inline constexpr uint32_t kAllMembers = 0xFFFFFFFFu;
