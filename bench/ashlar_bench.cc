@@ -50,6 +50,18 @@ void AddLaneOptions(CLI::App* lane, LaneOptions* options) {
   AddCorpusOptions(lane, &options->corpus);
 }
 
+// Of lanes that measure one store.
+void AddFormOptions(CLI::App* lane, LaneOptions* options) {
+  lane->add_flag("--keep", options->keep,
+                 "Use the store that is in the directory, if there is one, and leave it there");
+  lane->add_option("--segments", options->segments, "Segments")->check(CLI::PositiveNumber)->capture_default_str();
+  lane->add_option("--deleted", options->deleted, "Percent of the documents that are then deleted")
+      ->check(CLI::Range(0, 99))
+      ->capture_default_str();
+  lane->add_flag("--array", options->array, "Segments loaded instead of mapped");
+  lane->add_option("--shape", options->shape, "Only this query shape");
+}
+
 int Run(int argc, char** argv) {
   CLI::App app("Benchmarks of Ashlar", "ashlar-bench");
   app.require_subcommand(1);
@@ -71,16 +83,19 @@ int Run(int argc, char** argv) {
   CLI::App* traversal =
       app.add_subcommand("traversal", "Every traversal on every query shape, and the choice between them");
   AddLaneOptions(traversal, &options);
-  traversal->add_flag("--keep", options.keep,
-                      "Use the store that is in the directory, if there is one, and leave it there");
-  traversal->add_option("--segments", options.segments, "Segments")->check(CLI::PositiveNumber)->capture_default_str();
-  traversal->add_option("--deleted", options.deleted, "Percent of the documents that are then deleted")
-      ->check(CLI::Range(0, 99))
-      ->capture_default_str();
-  traversal->add_flag("--array", options.array, "Segments loaded instead of mapped");
-  traversal->add_option("--shape", options.shape, "Only this query shape");
+  AddFormOptions(traversal, &options);
   traversal->add_option("--random", options.random, "So many random queries more")->capture_default_str();
   traversal->callback([&] { run = [&] { return RunTraversalLane(options); }; });
+
+  CLI::App* concurrency = app.add_subcommand("concurrency", "Callers on one snapshot, alone and beside a writer");
+  AddLaneOptions(concurrency, &options);
+  AddFormOptions(concurrency, &options);
+  concurrency->add_option("--callers", options.callers, "Numbers of callers; the first one is what others are beside")
+      ->check(CLI::PositiveNumber);
+  concurrency->add_option("--seconds", options.seconds, "Of an arm in each of five rounds")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  concurrency->callback([&] { run = [&] { return RunConcurrencyLane(options); }; });
 
   try {
     app.parse(argc, argv);

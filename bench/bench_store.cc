@@ -1,14 +1,40 @@
 #include "bench/bench_store.h"
 
+#include <filesystem>
 #include <string>
 
-#include "bench/lane.h"
+#include "absl/strings/str_cat.h"
 #include "src/base/status.h"
 
 namespace ashlar::bench {
 namespace {
 
 constexpr uint64_t kBatchDocuments = 1000;
+
+// Every n-th document of the hundred, spread evenly.
+absl::Status DeleteShare(uint64_t documents, uint32_t percent, Store* store) {
+  WriteBatch batch;
+  for (uint64_t i = 0; i < documents; ++i)
+    if (i * percent / 100 != (i + 1) * percent / 100) batch.Delete(absl::StrCat("d", i));
+  return batch.empty() ? absl::OkStatus() : store->Write(batch).status();
+}
+
+absl::Status BuildStore(const LaneOptions& options) {
+  Options store_options;
+  store_options.durability = Durability::kOs;
+  store_options.merge_factor = 0;
+  store_options.overlay_bytes_max = uint64_t{1} << 40;
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, Store::Create(options.directory, BenchSchema(), store_options));
+  const uint64_t documents = options.corpus.documents;
+  uint64_t flushed = 0;
+  ASHLAR_RETURN_IF_ERROR(WriteCorpus(options.corpus, store.get(), [&](uint64_t written) {
+                           if (written < documents * (flushed + 1) / options.segments) return absl::OkStatus();
+                           ++flushed;
+                           return store->Flush();
+                         }).status());
+  ASHLAR_RETURN_IF_ERROR(DeleteShare(documents, options.deleted, store.get()));
+  return store->Close();
+}
 
 }  // namespace
 
@@ -45,6 +71,33 @@ absl::StatusOr<WriteTimes> WriteCorpus(const ZipfOptions& options, Store* store,
   }
   times.words = corpus.words_made();
   return times;
+}
+
+void NoteForm(const LaneOptions& options, Report* report) {
+  report->corpus()["segments"] = options.segments;
+  report->corpus()["deleted_percent"] = options.deleted;
+}
+
+absl::Status WithStore(const LaneOptions& options, const std::function<absl::Status()>& measure) {
+  if (options.keep && std::filesystem::exists(options.directory)) return measure();
+  if (options.keep) {
+    ASHLAR_RETURN_IF_ERROR(BuildStore(options));
+    return measure();
+  }
+  return WithDirectory(options, [&] {
+    ASHLAR_RETURN_IF_ERROR(BuildStore(options));
+    return measure();
+  });
+}
+
+absl::Status WithDirectory(const LaneOptions& options, const std::function<absl::Status()>& measure) {
+  if (std::filesystem::exists(options.directory)) {
+    return AlreadyExists(absl::StrCat(options.directory, ": exists; the lane makes it and removes it"));
+  }
+  const absl::Status status = measure();
+  std::error_code ignored;
+  std::filesystem::remove_all(options.directory, ignored);
+  return status;
 }
 
 }  // namespace ashlar::bench

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "ashlar/ashlar.h"
 #include "bench/corpus.h"
+#include "bench/lane.h"
 
 namespace ashlar::bench {
 
@@ -22,6 +23,16 @@ struct WriteTimes {
 // Writes the corpus in batches. `after_batch`, if given, is told after each how many documents there are.
 absl::StatusOr<WriteTimes> WriteCorpus(const ZipfOptions& options, Store* store,
                                        const std::function<absl::Status(uint64_t documents)>& after_batch = nullptr);
+
+// The form that the options ask for (segments, deleted share), into the report.
+void NoteForm(const LaneOptions& options, Report* report);
+
+// Makes a closed store of that form in the lane's directory, has it measured, and removes it. With `keep` a store that
+// is there is used as it is, and stays there. AlreadyExists: something is there and is not to be kept.
+absl::Status WithStore(const LaneOptions& options, const std::function<absl::Status()>& measure);
+
+// The same for a lane that makes its stores itself, below the directory.
+absl::Status WithDirectory(const LaneOptions& options, const std::function<absl::Status()>& measure);
 
 }  // namespace ashlar::bench
 

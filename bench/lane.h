@@ -18,13 +18,16 @@ struct LaneOptions {
   std::string directory;  // where stores are made; must not exist, is removed at the end
   std::string json_file;  // empty: no JSON
   uint64_t runs = 50;     // timed repetitions of a query
-  // Of the traversal lane.
-  bool keep = false;      // use the store that is there, and leave it there
+  // Of lanes that measure one store.
+  bool keep = false;  // use the store that is there, and leave it there
   uint32_t segments = 1;
-  uint32_t deleted = 0;   // percent of the documents
-  bool array = false;     // segments loaded instead of mapped
-  std::string shape;      // one only
-  uint64_t random = 0;    // queries more, drawn by the corpus's seed
+  uint32_t deleted = 0;  // percent of the documents
+  bool array = false;    // segments loaded instead of mapped
+  std::string shape;     // one only
+  uint64_t random = 0;   // queries more, drawn by the corpus's seed
+  // Of the concurrency lane.
+  std::vector<uint32_t> callers = {1, 2, 4, 8};
+  double seconds = 0.2;  // of one arm in one round
 };
 
 using Json = nlohmann::ordered_json;
@@ -42,6 +45,7 @@ uint64_t NowNs();
 class Latencies {
  public:
   void Add(uint64_t ns) { ns_.push_back(ns); }
+  void AddAll(const Latencies& other) { ns_.insert(ns_.end(), other.ns_.begin(), other.ns_.end()); }
   double MedianUs() const;  // of one or more
   // "n", "p50_us", "p99_us", "min_us", "mean_us" into a row.
   void Report(Json* row) const;
@@ -66,6 +70,7 @@ class Report {
   Json rows_ = Json::array(), not_measured_ = Json::array();
 };
 
+absl::Status RunConcurrencyLane(const LaneOptions& options);
 absl::Status RunStoreLane(const LaneOptions& options);
 absl::Status RunTraversalLane(const LaneOptions& options);
 

@@ -15,16 +15,6 @@ namespace {
 constexpr double kK1 = 1.5, kB = 0.75;
 constexpr uint64_t kRounds = 5;
 
-SearchOptions OptionsOf(const QueryShape& shape, Traversal traversal, Total total) {
-  SearchOptions options;
-  options.k = shape.k;
-  options.k1 = kK1;
-  options.b = kB;
-  options.traversal = traversal;
-  options.total = total;
-  return options;
-}
-
 // Covers the DocumentIds and score bits of a page, in order.
 absl::StatusOr<std::string> HashOf(const Snapshot& snapshot, const SearchResult& result) {
   std::vector<Handle> handles;
@@ -41,15 +31,6 @@ absl::StatusOr<std::string> HashOf(const Snapshot& snapshot, const SearchResult&
 
 std::string_view TotalName(Total total) {
   return total == Total::kExact ? "exact" : total == Total::kBound ? "bound" : "none";
-}
-
-absl::Status CheckHash(const Snapshot& snapshot, const QueryShape& shape, std::string_view mode,
-                       const SearchResult& result, std::map<std::string, std::string>* hashes) {
-  ASHLAR_ASSIGN_OR_RETURN(const std::string hash, HashOf(snapshot, result));
-  const std::string& first = hashes->try_emplace(shape.name, hash).first->second;
-  if (first == hash) return absl::OkStatus();
-  return Internal(absl::StrCat(shape.name, " over ", ToAbsl(mode), ": hash ", hash,
-                               " where another mode or traversal gave ", first));
 }
 
 }  // namespace
@@ -87,6 +68,25 @@ std::string_view TraversalName(Traversal traversal) {
   return "unknown";
 }
 
+SearchOptions OptionsOf(const QueryShape& shape, const Arm& arm) {
+  SearchOptions options;
+  options.k = shape.k;
+  options.k1 = kK1;
+  options.b = kB;
+  options.traversal = arm.traversal;
+  options.total = arm.total;
+  return options;
+}
+
+absl::Status CheckHash(const Snapshot& snapshot, const QueryShape& shape, std::string_view mode,
+                       const SearchResult& result, std::map<std::string, std::string>* hashes) {
+  ASHLAR_ASSIGN_OR_RETURN(const std::string hash, HashOf(snapshot, result));
+  const std::string& first = hashes->try_emplace(shape.name, hash).first->second;
+  if (first == hash) return absl::OkStatus();
+  return Internal(absl::StrCat(shape.name, " over ", ToAbsl(mode), ": hash ", hash,
+                               " where another mode or traversal gave ", first));
+}
+
 absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapshot& snapshot, const QueryShape& shape,
                                                 const std::vector<Arm>& arms, std::string_view mode, uint64_t runs,
                                                 Report* report, std::map<std::string, std::string>* hashes) {
@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapsh
   const uint64_t runs_a_round = std::max<uint64_t>(1, runs / kRounds);
   for (uint64_t done = 0; done < runs; done += runs_a_round) {
     for (size_t i = 0; i < arms.size(); ++i) {
-      const SearchOptions options = OptionsOf(shape, arms[i].traversal, arms[i].total);
+      const SearchOptions options = OptionsOf(shape, arms[i]);
       SearchResult& result = results[i].result;
       ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
       if (done == 0) ASHLAR_RETURN_IF_ERROR(CheckHash(snapshot, shape, mode, result, hashes));

@@ -30,6 +30,13 @@ struct Arm {
 };
 std::string_view TraversalName(Traversal traversal);  // "auto", "exhaustive", "daat", "pruned"
 
+SearchOptions OptionsOf(const QueryShape& shape, const Arm& arm);
+
+// Remembers the hash of a page, which covers DocumentIds and score bits, by the shape's name. Internal: there was
+// another one before.
+absl::Status CheckHash(const Snapshot& snapshot, const QueryShape& shape, std::string_view mode,
+                       const SearchResult& result, std::map<std::string, std::string>* hashes);
+
 // What one arm took.
 struct ArmResult {
   SearchResult result;
@@ -37,8 +44,8 @@ struct ArmResult {
 };
 
 // Runs a shape by all arms over one snapshot: round after round, in each every arm a few times after one warm run. The
-// hash of the results covers DocumentIds and score bits; `hashes` remembers it by shape, and another one from any mode
-// or arm is an error. Adds a row for each arm, if there is a report.
+// hash of the results is the same for all modes and arms, or that is an error. Adds a row for each arm, if there is a
+// report.
 absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapshot& snapshot, const QueryShape& shape,
                                                 const std::vector<Arm>& arms, std::string_view mode, uint64_t runs,
                                                 Report* report, std::map<std::string, std::string>* hashes);

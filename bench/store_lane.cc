@@ -1,10 +1,8 @@
 // The store lane: what the path costs that a service runs. Write, flush, merge, open (mapped and array), first query,
 // and the query shapes over overlay, several segments, one segment mapped and in arrays, all with the same hits and
 // score bits.
-#include <filesystem>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
 #include "ashlar/ashlar.h"
 #include "bench/bench_store.h"
 #include "bench/lane.h"
@@ -105,15 +103,9 @@ absl::Status RunPhases(const LaneOptions& options, Report* report) {
 }  // namespace
 
 absl::Status RunStoreLane(const LaneOptions& options) {
-  if (std::filesystem::exists(options.directory)) {
-    return AlreadyExists(absl::StrCat(options.directory, ": exists; the lane makes it and removes it"));
-  }
   Report report("store", options);
-  absl::Status status = RunPhases(options, &report);
-  std::error_code ignored;
-  std::filesystem::remove_all(options.directory, ignored);
-  if (status.ok()) status = report.Finish();
-  return status;
+  ASHLAR_RETURN_IF_ERROR(WithDirectory(options, [&] { return RunPhases(options, &report); }));
+  return report.Finish();
 }
 
 }  // namespace ashlar::bench

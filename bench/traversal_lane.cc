@@ -2,7 +2,6 @@
 // the best; and what an exact total costs on top.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -20,31 +19,6 @@
 
 namespace ashlar::bench {
 namespace {
-
-// Every n-th document of the hundred, spread evenly.
-absl::Status DeleteShare(uint64_t documents, uint32_t percent, Store* store) {
-  WriteBatch batch;
-  for (uint64_t i = 0; i < documents; ++i)
-    if (i * percent / 100 != (i + 1) * percent / 100) batch.Delete(absl::StrCat("d", i));
-  return batch.empty() ? absl::OkStatus() : store->Write(batch).status();
-}
-
-absl::Status BuildStore(const LaneOptions& options) {
-  Options store_options;
-  store_options.durability = Durability::kOs;
-  store_options.merge_factor = 0;
-  store_options.overlay_bytes_max = uint64_t{1} << 40;
-  ASHLAR_ASSIGN_OR_RETURN(const auto store, Store::Create(options.directory, BenchSchema(), store_options));
-  const uint64_t documents = options.corpus.documents;
-  uint64_t flushed = 0;
-  ASHLAR_RETURN_IF_ERROR(WriteCorpus(options.corpus, store.get(), [&](uint64_t written) {
-                           if (written < documents * (flushed + 1) / options.segments) return absl::OkStatus();
-                           ++flushed;
-                           return store->Flush();
-                         }).status());
-  ASHLAR_RETURN_IF_ERROR(DeleteShare(documents, options.deleted, store.get()));
-  return store->Close();
-}
 
 // The chosen traversal beside the best of those forced, in one query.
 struct Choice {
@@ -136,19 +110,10 @@ absl::Status MeasureShapes(const LaneOptions& options, Report* report) {
 }  // namespace
 
 absl::Status RunTraversalLane(const LaneOptions& options) {
-  const bool there = std::filesystem::exists(options.directory);
-  if (there && !options.keep) {
-    return AlreadyExists(absl::StrCat(options.directory, ": exists; with --keep it is used as it is"));
-  }
   Report report("traversal", options);
-  report.corpus()["segments"] = options.segments;
-  report.corpus()["deleted_percent"] = options.deleted;
-  absl::Status status = there ? absl::OkStatus() : BuildStore(options);
-  if (status.ok()) status = MeasureShapes(options, &report);
-  std::error_code ignored;
-  if (!options.keep) std::filesystem::remove_all(options.directory, ignored);
-  if (status.ok()) status = report.Finish();
-  return status;
+  NoteForm(options, &report);
+  ASHLAR_RETURN_IF_ERROR(WithStore(options, [&] { return MeasureShapes(options, &report); }));
+  return report.Finish();
 }
 
 }  // namespace ashlar::bench
