@@ -1,15 +1,18 @@
 #include "bench/callers.h"
 
-#include <sys/resource.h>
+#include <signal.h>
 
 #include <latch>
 #include <thread>
 #include <vector>
 
+#include "src/base/check.h"
 #include "src/base/status.h"
 
 namespace ashlar::bench {
 namespace {
+
+constexpr time_t kTimerSeconds = 1'000'000'000;
 
 struct Caller {
   absl::Status status;
@@ -19,11 +22,12 @@ struct Caller {
 
 // The end of one call is the beginning of the next, so that the clocks are read once a call.
 absl::Status CallUntil(uint64_t duration_ns, const Work& work, Caller* caller) {
+  const ThreadCpuClock cpu_clock;
   const uint64_t start = NowNs();
-  uint64_t wall = start, cpu = ThreadCpuNs();
+  uint64_t wall = start, cpu = cpu_clock.Ns();
   while (wall - start < duration_ns) {
     ASHLAR_RETURN_IF_ERROR(work());
-    const uint64_t wall_now = NowNs(), cpu_now = ThreadCpuNs();
+    const uint64_t wall_now = NowNs(), cpu_now = cpu_clock.Ns();
     caller->wall_ns.push_back(wall_now - wall);
     caller->cpu_ns.push_back(cpu_now - cpu);
     wall = wall_now;
@@ -35,13 +39,22 @@ absl::Status CallUntil(uint64_t duration_ns, const Work& work, Caller* caller) {
 
 }  // namespace
 
-uint64_t ThreadCpuNs() {
-  struct rusage usage;
-  getrusage(RUSAGE_THREAD, &usage);
-  const auto us = [](const timeval& time) {
-    return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
-  };
-  return (us(usage.ru_utime) + us(usage.ru_stime)) * 1000;
+ThreadCpuClock::ThreadCpuClock() {
+  struct sigevent nothing = {};
+  nothing.sigev_notify = SIGEV_NONE;
+  ASHLAR_CHECK(timer_create(CLOCK_THREAD_CPUTIME_ID, &nothing, &timer_) == 0);
+  struct itimerspec far_away = {};
+  far_away.it_value.tv_sec = kTimerSeconds;
+  ASHLAR_CHECK(timer_settime(timer_, 0, &far_away, nullptr) == 0);
+}
+
+ThreadCpuClock::~ThreadCpuClock() { timer_delete(timer_); }
+
+uint64_t ThreadCpuClock::Ns() const {
+  struct itimerspec left;
+  ASHLAR_CHECK(timer_gettime(timer_, &left) == 0);
+  return (static_cast<uint64_t>(kTimerSeconds) - static_cast<uint64_t>(left.it_value.tv_sec)) * 1'000'000'000 -
+         static_cast<uint64_t>(left.it_value.tv_nsec);
 }
 
 absl::StatusOr<CallersResult> RunCallers(uint32_t callers, double seconds, const std::function<Work()>& make_work) {

@@ -2,6 +2,8 @@
 #ifndef ASHLAR_BENCH_CALLERS_H_
 #define ASHLAR_BENCH_CALLERS_H_
 
+#include <time.h>
+
 #include <cstdint>
 #include <functional>
 
@@ -13,8 +15,20 @@ namespace ashlar::bench {
 
 using Work = std::function<absl::Status()>;
 
-// CPU time of this thread, in whole microseconds: what CLOCK_THREAD_CPUTIME_ID counts, by getrusage.
-uint64_t ThreadCpuNs();
+// CPU time of the thread that makes it and asks it, by CLOCK_THREAD_CPUTIME_ID. getrusage counts whole ticks of the
+// system, which are longer than most searches.
+class ThreadCpuClock {
+ public:
+  ThreadCpuClock();
+  ~ThreadCpuClock();
+  ThreadCpuClock(const ThreadCpuClock&) = delete;
+  ThreadCpuClock& operator=(const ThreadCpuClock&) = delete;
+
+  uint64_t Ns() const;  // since it was made
+
+ private:
+  timer_t timer_;  // runs down by the thread's CPU time, and is never meant to get there
+};
 
 struct CallersResult {
   double per_second = 0;  // of all callers together
