@@ -84,6 +84,8 @@ int Run(int argc, char** argv) {
       app.add_subcommand("traversal", "Every traversal on every query shape, and the choice between them");
   AddLaneOptions(traversal, &options);
   AddFormOptions(traversal, &options);
+  traversal->add_flag("--trace-allocations", options.trace_allocations,
+                      "Write the calls that allocate, of one search a shape, to standard error");
   traversal->add_option("--random", options.random, "So many random queries more")->capture_default_str();
   traversal->callback([&] { run = [&] { return RunTraversalLane(options); }; });
 

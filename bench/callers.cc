@@ -17,6 +17,7 @@ constexpr time_t kTimerSeconds = 1'000'000'000;
 struct Caller {
   absl::Status status;
   uint64_t elapsed_ns = 1;
+  Allocations allocations;  // of the last call
   std::vector<uint64_t> cpu_ns, wall_ns;
 };
 
@@ -26,7 +27,9 @@ absl::Status CallUntil(uint64_t duration_ns, const Work& work, Caller* caller) {
   const uint64_t start = NowNs();
   uint64_t wall = start, cpu = cpu_clock.Ns();
   while (wall - start < duration_ns) {
+    const Allocations before = ThreadAllocations();
     ASHLAR_RETURN_IF_ERROR(work());
+    caller->allocations = ThreadAllocations().Since(before);
     const uint64_t wall_now = NowNs(), cpu_now = cpu_clock.Ns();
     caller->wall_ns.push_back(wall_now - wall);
     caller->cpu_ns.push_back(cpu_now - cpu);
@@ -76,6 +79,7 @@ absl::StatusOr<CallersResult> RunCallers(uint32_t callers, double seconds, const
   CallersResult result;
   for (const Caller& caller : done) {
     ASHLAR_RETURN_IF_ERROR(caller.status);
+    result.allocations = caller.allocations;
     result.calls += caller.wall_ns.size();
     result.per_second += static_cast<double>(caller.wall_ns.size()) * 1e9 / static_cast<double>(caller.elapsed_ns);
     for (const uint64_t ns : caller.wall_ns) result.wall.Add(ns);

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/allocations.h"
 #include "bench/lane.h"
 
 namespace ashlar::bench {
@@ -34,7 +35,8 @@ struct CallersResult {
   double per_second = 0;  // of all callers together
   uint64_t calls = 0;
   uint64_t cpu_ns = 0;
-  Latencies cpu, wall;  // of each call
+  Latencies cpu, wall;      // of each call
+  Allocations allocations;  // of one call
 
   double CpuMeanUs() const { return static_cast<double>(cpu_ns) / 1000 / static_cast<double>(calls); }
 };

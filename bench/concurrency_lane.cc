@@ -86,6 +86,7 @@ struct Arm {
     all.calls += round.calls;
     all.cpu_ns += round.cpu_ns;
     all.cpu.AddAll(round.cpu);
+    all.allocations = round.allocations;
     all.wall.AddAll(round.wall);
   }
 };
@@ -109,6 +110,7 @@ Json RowOf(std::string_view name, const Arm& arm, const Arm& first) {
   Json cpu;
   arm.all.cpu.Report(&cpu);
   for (const char* part : {"p50_us", "p99_us", "mean_us"}) row[absl::StrCat("cpu_", part)] = cpu[part];
+  arm.all.allocations.Report(&row);
   if (arm.writer) row["writer_docs_per_s"] = Median(arm.writer_per_second);
   return row;
 }

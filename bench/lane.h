@@ -21,10 +21,11 @@ struct LaneOptions {
   // Of lanes that measure one store.
   bool keep = false;  // use the store that is there, and leave it there
   uint32_t segments = 1;
-  uint32_t deleted = 0;  // percent of the documents
-  bool array = false;    // segments loaded instead of mapped
-  std::string shape;     // one only
-  uint64_t random = 0;   // queries more, drawn by the corpus's seed
+  uint32_t deleted = 0;            // percent of the documents
+  bool array = false;              // segments loaded instead of mapped
+  std::string shape;               // one only
+  bool trace_allocations = false;  // once a query, on standard error
+  uint64_t random = 0;             // queries more, drawn by the corpus's seed
   // Of the concurrency lane.
   std::vector<uint32_t> callers = {1, 2, 4, 8};
   double seconds = 0.2;  // of one arm in one round

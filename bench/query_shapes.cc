@@ -100,9 +100,11 @@ absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapsh
       ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
       if (done == 0) ASHLAR_RETURN_IF_ERROR(CheckHash(snapshot, shape, mode, result, hashes));
       for (uint64_t run = done; run < std::min(runs, done + runs_a_round); ++run) {
+        const Allocations before = ThreadAllocations();
         const uint64_t start = NowNs();
         ASHLAR_ASSIGN_OR_RETURN(result, snapshot.Search(query, options));
         results[i].latencies.Add(NowNs() - start);
+        results[i].allocations = ThreadAllocations().Since(before);
       }
     }
   }
@@ -120,6 +122,7 @@ absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapsh
     if (arms[i].total == Total::kExact) row["matches"] = result.total;
     results[i].latencies.Report(&row);
     row["postings"] = result.postings_read;
+    results[i].allocations.Report(&row);
     row["result_hash"] = hashes->at(shape.name);
     report->AddRow(std::move(row));
   }

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "ashlar/ashlar.h"
+#include "bench/allocations.h"
 #include "bench/lane.h"
 
 namespace ashlar::bench {
@@ -41,6 +42,7 @@ absl::Status CheckHash(const Snapshot& snapshot, const QueryShape& shape, std::s
 struct ArmResult {
   SearchResult result;
   Latencies latencies;
+  Allocations allocations;  // of one search, the last
 };
 
 // Runs a shape by all arms over one snapshot: round after round, in each every arm a few times after one warm run. The

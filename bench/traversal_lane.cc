@@ -2,6 +2,7 @@
 // the best; and what an exact total costs on top.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -77,6 +78,16 @@ absl::Status MeasureRandom(const LaneOptions& options, const Store& store, const
   return absl::OkStatus();
 }
 
+// What one search allocates, and from where.
+absl::Status TraceAllocations(const Store& store, const Snapshot& snapshot, const QueryShape& shape) {
+  ASHLAR_ASSIGN_OR_RETURN(const PreparedQuery query, store.Prepare(std::string_view(shape.query)));
+  const SearchOptions options = OptionsOf(shape, {});
+  ASHLAR_RETURN_IF_ERROR(snapshot.Search(query, options).status());  // the thread's scratch is there now
+  std::fprintf(stderr, "search %s\n", shape.name.c_str());
+  const AllocationTrace trace;
+  return snapshot.Search(query, options).status();
+}
+
 absl::Status MeasureShapes(const LaneOptions& options, Report* report) {
   Options store_options;
   store_options.read_only = true;
@@ -94,6 +105,7 @@ absl::Status MeasureShapes(const LaneOptions& options, Report* report) {
     ASHLAR_ASSIGN_OR_RETURN(
         const std::vector<ArmResult> results,
         RunShape(*store, snapshot, shape, arms, options.array ? "array" : "mapped", options.runs, report, &hashes));
+    if (options.trace_allocations) ASHLAR_RETURN_IF_ERROR(TraceAllocations(*store, snapshot, shape));
     const Choice choice = CompareArms(results);
     report->AddRow({{"shape", shape.name},
                     {"chosen", TraversalName(results[0].result.traversal)},

@@ -21,6 +21,7 @@ shapes = {}
 for row in report["rows"]:
     shapes.setdefault(row["name"], []).append((row["writer"], row["callers"]))
     assert row["n"] > 0 and row["searches_per_s"] > 0, row
+    assert (row["allocations"] > 0) == (row["name"] != "control"), row
     assert ("writer_docs_per_s" in row) == row["writer"], row
     assert "cpu_p50_us" in row and "cpu_p99_us" in row and "p50_us" in row and "p99_us" in row, row
     if row["writer"]:

@@ -16,6 +16,8 @@ assert phases == ["write", "flush", "merge", "segment", "open mapped", "open arr
 hashes = {}
 for row in report["rows"]:
     if "result_hash" in row:
+        # The page at least.
+        assert row["allocations"] >= 1 and row["allocated_bytes"] >= 16 * row["hits"], row
         hashes.setdefault(row["name"], set()).add((row["mode"], row["traversal"], row["result_hash"]))
 assert len(hashes) == 9, hashes.keys()
 for name, found in hashes.items():
