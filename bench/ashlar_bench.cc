@@ -99,6 +99,18 @@ int Run(int argc, char** argv) {
       ->capture_default_str();
   concurrency->callback([&] { run = [&] { return RunConcurrencyLane(options); }; });
 
+  CLI::App* prune =
+      app.add_subcommand("prune", "What pruning leaves out, by lengths, deleted share, filter, page, words");
+  AddLaneOptions(prune, &options);
+  prune->add_option("--shape", options.shape, "Only this query shape");
+  prune->callback([&] { run = [&] { return RunPruneLane(options); }; });
+
+  CLI::App* scale = app.add_subcommand("scale", "Building, memory, bytes and queries as the store grows");
+  AddLaneOptions(scale, &options);
+  scale->add_option("--sizes", options.sizes, "Numbers of documents, ascending; 10000000 takes minutes")
+      ->check(CLI::PositiveNumber);
+  scale->callback([&] { run = [&] { return RunScaleLane(options); }; });
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -4,20 +4,14 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "bench/query_shapes.h"
 #include "src/base/status.h"
 
 namespace ashlar::bench {
 namespace {
 
 constexpr uint64_t kBatchDocuments = 1000;
-
-// Every n-th document of the hundred, spread evenly.
-absl::Status DeleteShare(uint64_t documents, uint32_t percent, Store* store) {
-  WriteBatch batch;
-  for (uint64_t i = 0; i < documents; ++i)
-    if (i * percent / 100 != (i + 1) * percent / 100) batch.Delete(absl::StrCat("d", i));
-  return batch.empty() ? absl::OkStatus() : store->Write(batch).status();
-}
+constexpr char kFirstQuery[] = "w1000x w20000x";
 
 absl::Status BuildStore(const LaneOptions& options) {
   Options store_options;
@@ -51,7 +45,8 @@ Schema BenchSchema() {
 }
 
 absl::StatusOr<WriteTimes> WriteCorpus(const ZipfOptions& options, Store* store,
-                                       const std::function<absl::Status(uint64_t documents)>& after_batch) {
+                                       const std::function<absl::Status(uint64_t documents)>& after_batch,
+                                       const std::function<void(uint64_t n, Document*)>& complete) {
   ZipfCorpus corpus(options);
   WriteTimes times;
   WriteBatch batch;
@@ -60,7 +55,12 @@ absl::StatusOr<WriteTimes> WriteCorpus(const ZipfOptions& options, Store* store,
   bool more = true;
   while (more) {
     more = corpus.Next(&id, &body);
-    if (more) batch.Put(Document().Add("id", id).Add("body", body));
+    if (more) {
+      Document document;
+      document.Add("id", id).Add("body", body);
+      if (complete) complete(documents + batch.size(), &document);
+      batch.Put(std::move(document));
+    }
     if (batch.size() < kBatchDocuments && (more || batch.empty())) continue;
     documents += batch.size();
     const uint64_t start = NowNs();
@@ -71,6 +71,28 @@ absl::StatusOr<WriteTimes> WriteCorpus(const ZipfOptions& options, Store* store,
   }
   times.words = corpus.words_made();
   return times;
+}
+
+// Every n-th document of the hundred.
+absl::Status DeleteShare(uint64_t documents, uint32_t percent, Store* store) {
+  WriteBatch batch;
+  for (uint64_t i = 0; i < documents; ++i)
+    if (i * percent / 100 != (i + 1) * percent / 100) batch.Delete(absl::StrCat("d", i));
+  return batch.empty() ? absl::OkStatus() : store->Write(batch).status();
+}
+
+absl::StatusOr<Json> TimeOpening(const std::string& directory, OpenMode mode, std::unique_ptr<Store>* store) {
+  Options options;
+  options.read_only = true;
+  options.open_mode = mode;
+  const uint64_t start = NowNs();
+  ASHLAR_ASSIGN_OR_RETURN(*store, Store::Open(directory, options));
+  const uint64_t opened = NowNs();
+  ASHLAR_ASSIGN_OR_RETURN(const double first_query_us, TimeOneQuery(**store, kFirstQuery));
+  Json row = PhaseRow(mode == OpenMode::kMapped ? "open mapped" : "open array", opened - start, directory);
+  row["open_us"] = static_cast<double>(opened - start) / 1000;
+  row["first_query_us"] = first_query_us;
+  return row;
 }
 
 void NoteForm(const LaneOptions& options, Report* report) {

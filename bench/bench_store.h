@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "ashlar/ashlar.h"
@@ -20,9 +22,18 @@ struct WriteTimes {
   uint64_t words = 0;
 };
 
-// Writes the corpus in batches. `after_batch`, if given, is told after each how many documents there are.
+// Writes the corpus in batches. `after_batch`, if given, is told after each how many documents there are; `complete`
+// may add to a document, the corpus's n-th.
 absl::StatusOr<WriteTimes> WriteCorpus(const ZipfOptions& options, Store* store,
-                                       const std::function<absl::Status(uint64_t documents)>& after_batch = nullptr);
+                                       const std::function<absl::Status(uint64_t documents)>& after_batch = nullptr,
+                                       const std::function<void(uint64_t n, Document*)>& complete = nullptr);
+
+// Deletes that share of the corpus's documents, spread evenly.
+absl::Status DeleteShare(uint64_t documents, uint32_t percent, Store* store);
+
+// Opens the store, mapped or in arrays, read-only, and runs a first query: "open_us", "first_query_us" and all else
+// into a row of the phase "open".
+absl::StatusOr<Json> TimeOpening(const std::string& directory, OpenMode mode, std::unique_ptr<Store>* store);
 
 // The form that the options ask for (segments, deleted share), into the report.
 void NoteForm(const LaneOptions& options, Report* report);

@@ -1,6 +1,7 @@
 #include "bench/lane.h"
 
 #include <lmdb.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/utsname.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -37,6 +39,10 @@ std::string ProcField(const char* path, std::string_view name) {
     if (value != std::string::npos) return line.substr(value);
   }
   return "unknown";
+}
+
+uint64_t ProcKilobytes(std::string_view name) {
+  return std::strtoull(ProcField("/proc/self/status", name).c_str(), nullptr, 10);
 }
 
 std::string InstructionSets() {
@@ -116,6 +122,14 @@ uint64_t PeakBytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
+void ResetPeakBytes() { std::ofstream("/proc/self/clear_refs") << 5; }
+uint64_t PeakBytesSinceReset() { return ProcKilobytes("VmHWM") * 1024; }
+
+uint64_t OwnBytes() {
+  malloc_trim(0);  // what was given back to the allocator is not kept
+  return ProcKilobytes("RssAnon") * 1024;
+}
+
 uint64_t DirectoryBytes(const std::string& directory) {
   uint64_t bytes = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
@@ -127,6 +141,10 @@ uint64_t DirectoryBytes(const std::string& directory) {
 uint64_t NowNs() {
   static env::Clock* const clock = env::PosixEnv().clock;
   return clock->MonotonicNs();
+}
+
+Json PhaseRow(std::string_view phase, uint64_t ns, const std::string& directory) {
+  return {{"phase", phase}, {"seconds", static_cast<double>(ns / 1000) / 1e6}, {"bytes", DirectoryBytes(directory)}};
 }
 
 void Latencies::Report(Json* row) const {

@@ -29,6 +29,8 @@ struct LaneOptions {
   // Of the concurrency lane.
   std::vector<uint32_t> callers = {1, 2, 4, 8};
   double seconds = 0.2;  // of one arm in one round
+  // Of the scale lane.
+  std::vector<uint64_t> sizes = {10'000, 100'000, 1'000'000};
 };
 
 using Json = nlohmann::ordered_json;
@@ -38,9 +40,16 @@ Json MachineFacts(const std::string& directory);
 Json LoadAverages();
 // The most memory this process ever had resident.
 uint64_t PeakBytes();
+// From now on PeakBytesSinceReset counts anew.
+void ResetPeakBytes();
+uint64_t PeakBytesSinceReset();
+// Resident, and not of files: what was taken and not given back.
+uint64_t OwnBytes();
 // Of the files under a directory.
 uint64_t DirectoryBytes(const std::string& directory);
 uint64_t NowNs();
+// "phase", "seconds" and the "bytes" under the directory.
+Json PhaseRow(std::string_view phase, uint64_t ns, const std::string& directory);
 
 // Times of one thing done several times.
 class Latencies {
@@ -72,6 +81,8 @@ class Report {
 };
 
 absl::Status RunConcurrencyLane(const LaneOptions& options);
+absl::Status RunPruneLane(const LaneOptions& options);
+absl::Status RunScaleLane(const LaneOptions& options);
 absl::Status RunStoreLane(const LaneOptions& options);
 absl::Status RunTraversalLane(const LaneOptions& options);
 

@@ -87,6 +87,25 @@ absl::Status CheckHash(const Snapshot& snapshot, const QueryShape& shape, std::s
                                " where another mode or traversal gave ", first));
 }
 
+Json QueryRow(const Snapshot& snapshot, const QueryShape& shape, const Arm& arm, std::string_view mode,
+              const ArmResult& result) {
+  Json row = {{"name", shape.name},
+              {"query", shape.query},
+              {"k", shape.k},
+              {"mode", mode},
+              {"segments", snapshot.segment_count()},
+              {"threads", 1},
+              {"total", TotalName(arm.total)},
+              {"traversal", TraversalName(arm.traversal)},
+              {"hits", result.result.hits.size()}};
+  if (arm.total == Total::kExact) row["matches"] = result.result.total;
+  result.latencies.Report(&row);
+  row["postings"] = result.result.postings_read;
+  result.allocations.Report(&row);
+  row["result_hash"] = result.hash;
+  return row;
+}
+
 absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapshot& snapshot, const QueryShape& shape,
                                                 const std::vector<Arm>& arms, std::string_view mode, uint64_t runs,
                                                 Report* report, std::map<std::string, std::string>* hashes) {
@@ -108,23 +127,9 @@ absl::StatusOr<std::vector<ArmResult>> RunShape(const Store& store, const Snapsh
       }
     }
   }
-  for (size_t i = 0; report != nullptr && i < arms.size(); ++i) {
-    const SearchResult& result = results[i].result;
-    Json row = {{"name", shape.name},
-                {"query", shape.query},
-                {"k", shape.k},
-                {"mode", mode},
-                {"segments", snapshot.segment_count()},
-                {"threads", 1},
-                {"total", TotalName(arms[i].total)},
-                {"traversal", TraversalName(arms[i].traversal)},
-                {"hits", result.hits.size()}};
-    if (arms[i].total == Total::kExact) row["matches"] = result.total;
-    results[i].latencies.Report(&row);
-    row["postings"] = result.postings_read;
-    results[i].allocations.Report(&row);
-    row["result_hash"] = hashes->at(shape.name);
-    report->AddRow(std::move(row));
+  for (size_t i = 0; i < arms.size(); ++i) {
+    results[i].hash = hashes->at(shape.name);
+    if (report != nullptr) report->AddRow(QueryRow(snapshot, shape, arms[i], mode, results[i]));
   }
   return results;
 }

@@ -43,7 +43,12 @@ struct ArmResult {
   SearchResult result;
   Latencies latencies;
   Allocations allocations;  // of one search, the last
+  std::string hash;
 };
+
+// The row of a query.
+Json QueryRow(const Snapshot& snapshot, const QueryShape& shape, const Arm& arm, std::string_view mode,
+              const ArmResult& result);
 
 // Runs a shape by all arms over one snapshot: round after round, in each every arm a few times after one warm run. The
 // hash of the results is the same for all modes and arms, or that is an error. Adds a row for each arm, if there is a

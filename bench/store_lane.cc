@@ -12,13 +12,8 @@
 namespace ashlar::bench {
 namespace {
 
-constexpr char kFirstQuery[] = "w1000x w20000x";
 // More documents than this don't go into one overlay.
 constexpr uint64_t kOverlayDocumentsMax = 1'000'000;
-
-Json PhaseRow(std::string_view phase, uint64_t ns, const std::string& directory) {
-  return {{"phase", phase}, {"seconds", static_cast<double>(ns / 1000) / 1e6}, {"bytes", DirectoryBytes(directory)}};
-}
 
 absl::Status Timed(std::string_view phase, const std::string& directory, Report* report,
                    const std::function<absl::Status()>& work) {
@@ -59,19 +54,10 @@ absl::Status BuildStore(const LaneOptions& options, Report* report, Hashes* hash
 }
 
 absl::Status OpenAndQuery(const LaneOptions& options, OpenMode mode, Report* report, Hashes* hashes) {
-  const std::string name = mode == OpenMode::kMapped ? "mapped" : "array";
-  Options store_options;
-  store_options.read_only = true;
-  store_options.open_mode = mode;
-  const uint64_t start = NowNs();
-  ASHLAR_ASSIGN_OR_RETURN(const auto store, Store::Open(options.directory, store_options));
-  const uint64_t opened = NowNs();
-  ASHLAR_ASSIGN_OR_RETURN(const double first_query_us, TimeOneQuery(*store, kFirstQuery));
-  Json row = PhaseRow("open " + name, opened - start, options.directory);
-  row["open_us"] = static_cast<double>(opened - start) / 1000;
-  row["first_query_us"] = first_query_us;
+  std::unique_ptr<Store> store;
+  ASHLAR_ASSIGN_OR_RETURN(Json row, TimeOpening(options.directory, mode, &store));
   report->AddRow(std::move(row));
-  return RunShapes(*store, name, options.runs, report, hashes);
+  return RunShapes(*store, mode == OpenMode::kMapped ? "mapped" : "array", options.runs, report, hashes);
 }
 
 absl::Status QueryOverlay(const LaneOptions& options, Report* report, Hashes* hashes) {
