@@ -19,8 +19,11 @@ assert len(cases) == 2 * 3 * len(names) and len(names) == 9 + 7 + 3, names
 for key, rows in cases.items():
     assert set(rows) == {"auto", "pruned", "daat", "exhaustive"}, key
     assert len({row["result_hash"] for row in rows.values()}) == 1, key
-    # Pruning counts what it looks at twice as two, so it may read more.
-    assert rows["daat"]["postings"] <= rows["exhaustive"]["postings"] == rows["exhaustive"]["postings_of_terms"], key
+    # Pruning counts what it looks at twice as two, so it may read more than there is.
+    if key[1] == 0 and '"' not in rows["auto"]["query"] and "+" not in rows["auto"]["query"]:
+        assert rows["daat"]["postings"] == rows["exhaustive"]["postings"] == rows["daat"]["postings_of_terms"], key
+    if "head" in key[2]:
+        assert rows["auto"]["postings_of_terms"] > 0, key
     assert (rows["auto"]["filter"] == "1 percent") == key[2].endswith(" filtered"), key
 # A head term alone is skipped for the most part already here, and a filter lets 1 percent through.
 assert cases["variable", 0, "one_head"]["pruned"]["postings"] < 3000, cases["variable", 0, "one_head"]["pruned"]
