@@ -41,12 +41,16 @@ void AddCorpusOptions(CLI::App* lane, ashlar::bench::ZipfOptions* options) {
   lane->add_flag("--variable-length", options->variable_length, "Lognormal lengths with that median");
 }
 
-void AddLaneOptions(CLI::App* lane, LaneOptions* options) {
-  lane->add_option("--docs", options->corpus.documents, "Documents")->check(CLI::PositiveNumber)->capture_default_str();
+void AddReportOptions(CLI::App* lane, LaneOptions* options) {
   lane->add_option("--dir", options->directory, "Directory that is made for the store and removed")
       ->capture_default_str();
   lane->add_option("--json", options->json_file, "Write the report as one JSON object");
   lane->add_option("--runs", options->runs, "Timed runs of a query")->check(CLI::PositiveNumber)->capture_default_str();
+}
+
+void AddLaneOptions(CLI::App* lane, LaneOptions* options) {
+  lane->add_option("--docs", options->corpus.documents, "Documents")->check(CLI::PositiveNumber)->capture_default_str();
+  AddReportOptions(lane, options);
   AddCorpusOptions(lane, &options->corpus);
 }
 
@@ -110,6 +114,19 @@ int Run(int argc, char** argv) {
   scale->add_option("--sizes", options.sizes, "Numbers of documents, ascending; 10000000 takes minutes")
       ->check(CLI::PositiveNumber);
   scale->callback([&] { run = [&] { return RunScaleLane(options); }; });
+
+  CLI::App* text = app.add_subcommand("text", "Queries by class over a corpus of JSON Lines");
+  AddReportOptions(text, &options);
+  text->add_option("--corpus", options.corpus_file, "JSON Lines of {id, title, body}, plain or gzip")
+      ->required()
+      ->check(CLI::ExistingFile);
+  text->add_option("--queries", options.queries_file, "JSON Lines of {query, tags: [kind, class]}")
+      ->required()
+      ->check(CLI::ExistingFile);
+  text->add_option("--per-class", options.per_class, "So many queries of a class at most; 0: all")
+      ->capture_default_str();
+  text->add_flag("--peers", options.peers, "The same through SQLite FTS5 and Xapian, where they were found");
+  text->callback([&] { run = [&] { return RunTextLane(options); }; });
 
   try {
     app.parse(argc, argv);

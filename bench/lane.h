@@ -31,6 +31,10 @@ struct LaneOptions {
   double seconds = 0.2;  // of one arm in one round
   // Of the scale lane.
   std::vector<uint64_t> sizes = {10'000, 100'000, 1'000'000};
+  // Of lanes with a text corpus and other engines.
+  std::string corpus_file, queries_file;
+  uint64_t per_class = 0;  // queries of a class that are run; 0: all
+  bool peers = false;
 };
 
 using Json = nlohmann::ordered_json;
@@ -84,6 +88,7 @@ absl::Status RunConcurrencyLane(const LaneOptions& options);
 absl::Status RunPruneLane(const LaneOptions& options);
 absl::Status RunScaleLane(const LaneOptions& options);
 absl::Status RunStoreLane(const LaneOptions& options);
+absl::Status RunTextLane(const LaneOptions& options);
 absl::Status RunTraversalLane(const LaneOptions& options);
 
 }  // namespace ashlar::bench
