@@ -128,6 +128,29 @@ int Run(int argc, char** argv) {
   text->add_flag("--peers", options.peers, "The same through SQLite FTS5 and Xapian, where they were found");
   text->callback([&] { run = [&] { return RunTextLane(options); }; });
 
+  CLI::App* commit = app.add_subcommand("commit", "Durable small batches after a bulk load");
+  AddLaneOptions(commit, &options);
+  commit->add_option("--batches", options.batches, "Documents of a batch")->check(CLI::PositiveNumber);
+  commit->add_option("--writers", options.writers, "Threads that write")->check(CLI::PositiveNumber);
+  commit->add_option("--commits", options.commits, "Commits of an arm in all its rounds")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  commit->add_option("--rounds", options.rounds, "Times that all arms take their turn")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  commit->add_flag("--peers", options.peers, "The same through SQLite FTS5, Xapian, RocksDB and LMDB");
+  commit->callback([&] { run = [&] { return RunCommitLane(options); }; });
+
+  CLI::App* ingest = app.add_subcommand("ingest", "Bulk indexing");
+  AddLaneOptions(ingest, &options);
+  ingest->add_option("--corpus", options.corpus_file, "JSON Lines of {id, title, body} instead of the zipf corpus")
+      ->check(CLI::ExistingFile);
+  ingest->add_option("--rounds", options.rounds, "Times that all arms take their turn")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  ingest->add_flag("--peers", options.peers, "The same through SQLite FTS5 and Xapian");
+  ingest->callback([&] { run = [&] { return RunIngestLane(options); }; });
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

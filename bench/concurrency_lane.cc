@@ -23,11 +23,6 @@ namespace {
 constexpr uint64_t kRounds = 5;
 constexpr uint64_t kWriterBatch = 100, kBatchesAFlush = 20;
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[(values.size() - 1) / 2];
-}
-
 // Adds documents to a store, as durable as the store's default, and flushes now and then, until it is told to stop.
 class Writer {
  public:

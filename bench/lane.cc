@@ -130,6 +130,25 @@ uint64_t OwnBytes() {
   return ProcKilobytes("RssAnon") * 1024;
 }
 
+Written WrittenBytes() {
+  return {std::strtoull(ProcField("/proc/self/io", "wchar").c_str(), nullptr, 10),
+          std::strtoull(ProcField("/proc/self/io", "syscw").c_str(), nullptr, 10)};
+}
+
+uint64_t ProcessCpuNs() {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const auto us = [](const timeval& time) {
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
+  };
+  return (us(usage.ru_utime) + us(usage.ru_stime)) * 1000;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
 uint64_t DirectoryBytes(const std::string& directory) {
   uint64_t bytes = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
@@ -163,11 +182,13 @@ void Latencies::Report(Json* row) const {
                          static_cast<double>(sorted.size()));
 }
 
-double Latencies::MedianUs() const {
+double Latencies::QuantileUs(double part) const {
   std::vector<uint64_t> sorted = ns_;
   std::sort(sorted.begin(), sorted.end());
-  return static_cast<double>(sorted[(sorted.size() - 1) / 2]) / 1000;
+  return static_cast<double>(sorted[static_cast<size_t>(part * static_cast<double>(sorted.size() - 1))]) / 1000;
 }
+
+double Latencies::MedianUs() const { return QuantileUs(0.5); }
 
 Report::Report(std::string lane, const LaneOptions& options)
     : lane_(std::move(lane)), options_(options), load_before_(LoadAverages()) {

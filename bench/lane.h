@@ -35,6 +35,11 @@ struct LaneOptions {
   std::string corpus_file, queries_file;
   uint64_t per_class = 0;  // queries of a class that are run; 0: all
   bool peers = false;
+  // Of the commit lane, and of the ingest lane.
+  std::vector<uint64_t> batches = {1, 10, 200};
+  std::vector<uint32_t> writers = {1, 2, 4, 8};
+  uint64_t commits = 500;  // of an arm, in all its rounds
+  uint64_t rounds = 3;
 };
 
 using Json = nlohmann::ordered_json;
@@ -49,6 +54,15 @@ void ResetPeakBytes();
 uint64_t PeakBytesSinceReset();
 // Resident, and not of files: what was taken and not given back.
 uint64_t OwnBytes();
+// What this process gave to calls that write, and how many such calls it made.
+struct Written {
+  uint64_t bytes = 0, calls = 0;
+  Written Since(const Written& before) const { return {bytes - before.bytes, calls - before.calls}; }
+};
+Written WrittenBytes();
+// CPU time of all threads of this process, in whole ticks of the system.
+uint64_t ProcessCpuNs();
+double Median(std::vector<double> values);  // of one or more
 // Of the files under a directory.
 uint64_t DirectoryBytes(const std::string& directory);
 uint64_t NowNs();
@@ -59,8 +73,10 @@ Json PhaseRow(std::string_view phase, uint64_t ns, const std::string& directory)
 class Latencies {
  public:
   void Add(uint64_t ns) { ns_.push_back(ns); }
+  uint64_t count() const { return ns_.size(); }
   void AddAll(const Latencies& other) { ns_.insert(ns_.end(), other.ns_.begin(), other.ns_.end()); }
   double MedianUs() const;  // of one or more
+  double QuantileUs(double part) const;
   // "n", "p50_us", "p99_us", "min_us", "mean_us" into a row.
   void Report(Json* row) const;
 
@@ -84,7 +100,9 @@ class Report {
   Json rows_ = Json::array(), not_measured_ = Json::array();
 };
 
+absl::Status RunCommitLane(const LaneOptions& options);
 absl::Status RunConcurrencyLane(const LaneOptions& options);
+absl::Status RunIngestLane(const LaneOptions& options);
 absl::Status RunPruneLane(const LaneOptions& options);
 absl::Status RunScaleLane(const LaneOptions& options);
 absl::Status RunStoreLane(const LaneOptions& options);
