@@ -173,8 +173,7 @@ class CommitLane {
     const uint64_t commits = std::max<uint64_t>(1, options_.commits / options_.rounds / writers);  // of a writer
     for (uint64_t round = 0; round < options_.rounds; ++round) {
       for (Arm& arm : arms_) ASHLAR_RETURN_IF_ERROR(RunRound(batch, writers, commits, &arm));
-      const Arm& first = arms_.front();  // Ashlar, synced
-      const uint64_t bytes = std::max<uint64_t>(1, first.written.bytes / first.latencies.count());
+      const uint64_t bytes = std::max<uint64_t>(1, JournalBytesOfCommit(arms_.front()));  // Ashlar, synced
       ASHLAR_ASSIGN_OR_RETURN(const Latencies some,
                               TimeRawWrites(absl::StrCat(options_.directory, "/raw"), bytes, commits * writers));
       raw.AddAll(some);
@@ -214,6 +213,13 @@ class CommitLane {
     return arm.store == nullptr ? std::map<std::string, uint64_t>() : arm.store->GetStats().counters;
   }
 
+  static uint64_t Counted(const Arm& arm, const char* name) {
+    const auto found = arm.counted.find(name);
+    return found == arm.counted.end() ? 0 : found->second;
+  }
+  // Without what a new file of the journal is filled with.
+  static uint64_t JournalBytesOfCommit(const Arm& arm) { return Counted(arm, "journal_bytes") / arm.latencies.count(); }
+
   Json RowOf(const Arm& arm, uint64_t batch, uint32_t writers, const Latencies& raw) const {
     Json row = {{"engine", arm.engine}, {"durability", arm.durability}, {"batch", batch}, {"writers", writers}};
     arm.latencies.Report(&row);
@@ -226,14 +232,11 @@ class CommitLane {
     row["writes_per_commit"] = per_commit(arm.written.calls);
     row["bytes_per_commit"] = per_commit(arm.written.bytes);
     if (arm.store != nullptr) {
-      const auto counted = [&](const char* name) {
-        const auto found = arm.counted.find(name);
-        return found == arm.counted.end() ? uint64_t{0} : found->second;
-      };
-      row["syncs_per_commit"] = per_commit(counted("journal_syncs"));
-      row["files_created"] = counted("journal_files_created");
-      row["files_recycled"] = counted("journal_files_recycled");
-      row["flushes"] = counted("flushes");
+      row["syncs_per_commit"] = per_commit(Counted(arm, "journal_syncs"));
+      row["journal_bytes_per_commit"] = JournalBytesOfCommit(arm);
+      row["files_created"] = Counted(arm, "journal_files_created");
+      row["files_recycled"] = Counted(arm, "journal_files_recycled");
+      row["flushes"] = Counted(arm, "flushes");
     }
     row["raw_p50_us"] = raw.MedianUs();
     row["raw_p99_us"] = raw.QuantileUs(0.99);
@@ -256,7 +259,8 @@ absl::Status RunCommitLane(const LaneOptions& options) {
   ASHLAR_RETURN_IF_ERROR(WithDirectory(options, [&] { return CommitLane(options, &report).Run(); }));
   report.NotMeasured("syncs of peers, and those of a flush: syncs_per_commit is of the journal");
   report.NotMeasured(
-      "raw: one thread, whatever the number of writers; its bytes are those of a synced commit of Ashlar");
+      "raw: one thread, whatever the number of writers; its bytes are those that a synced commit of Ashlar adds to the "
+      "journal");
   if (options.peers) {
     for (std::string& missing : MissingPeers()) report.NotMeasured(std::move(missing));
     report.NotMeasured("peers look for no document of the same key; RocksDB and LMDB index nothing");

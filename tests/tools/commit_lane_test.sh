@@ -19,6 +19,7 @@ for row in rows:
     assert row["raw_p50_us"] > 0 and row["commits_per_s"] > 0 and row["bytes_per_commit"] > 0, row
     if row["engine"] == "ashlar" and row["durability"] == "sync":
         # Writers may share one; alone each has its own.
+        assert 150 * row["batch"] < row["journal_bytes_per_commit"] < 500 * row["batch"] + 500, row
         assert 0 < row["syncs_per_commit"] <= 2 and (row["writers"] > 1 or row["syncs_per_commit"] >= 1), row
     if row["engine"] == "ashlar" and row["durability"] == "os":
         assert row["syncs_per_commit"] < 1, row
