@@ -69,7 +69,7 @@ class Writer {
 };
 
 // One number of callers, with or without the writer, over all rounds.
-struct Arm {
+struct CallersArm {
   bool writer;
   uint32_t callers;
   std::vector<double> per_second, cpu_mean_us, writer_per_second;
@@ -93,7 +93,7 @@ double MedianRatio(const std::vector<double>& of, const std::vector<double>& to)
   return Median(std::move(ratios));
 }
 
-Json RowOf(std::string_view name, const Arm& arm, const Arm& first) {
+Json RowOf(std::string_view name, const CallersArm& arm, const CallersArm& first) {
   Json row = {{"name", name},
               {"callers", arm.callers},
               {"writer", arm.writer},
@@ -177,16 +177,16 @@ class ConcurrencyLane {
   }
 
   absl::Status Measure(std::string_view name, const std::function<Work()>& make_work) {
-    std::vector<Arm> arms;
+    std::vector<CallersArm> arms;
     for (const bool writer : {false, true})
       for (const uint32_t callers : options_.callers) arms.push_back({writer, callers, {}, {}, {}});
     for (uint64_t round = 0; round < kRounds; ++round)
-      for (Arm& arm : arms) ASHLAR_RETURN_IF_ERROR(RunArm(make_work, &arm));
-    for (const Arm& arm : arms) report_->AddRow(RowOf(name, arm, arms.front()));
+      for (CallersArm& arm : arms) ASHLAR_RETURN_IF_ERROR(RunArm(make_work, &arm));
+    for (const CallersArm& arm : arms) report_->AddRow(RowOf(name, arm, arms.front()));
     return absl::OkStatus();
   }
 
-  absl::Status RunArm(const std::function<Work()>& make_work, Arm* arm) {
+  absl::Status RunArm(const std::function<Work()>& make_work, CallersArm* arm) {
     std::unique_ptr<Writer> writer;
     if (arm->writer) writer = std::make_unique<Writer>(store_.get(), &corpus_);
     ASHLAR_ASSIGN_OR_RETURN(const CallersResult round, RunCallers(arm->callers, options_.seconds, make_work));
