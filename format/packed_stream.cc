@@ -1,5 +1,6 @@
 #include "format/packed_stream.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -42,29 +43,49 @@ Widths BestWidths(const uint32_t* values, size_t n) {
   return best;
 }
 
-// Reads the widths; null if they break P-4.
-inline const std::byte* ReadWidths(const std::byte* in, const std::byte* end, size_t n, Widths* w) {
-  if (in >= end) return nullptr;
+// A stream whose widths were read and whose bytes are all there.
+struct Stream {
+  Widths widths;
+  const std::byte* low = nullptr;      // null: it breaks P-4, or passes the end
+  const std::byte* patches = nullptr;  // their places, then their high bits
+  const std::byte* end = nullptr;
+  uint32_t width() const { return widths.low + widths.high; }  // of all values
+};
+
+inline Stream Open(const std::byte* in, const std::byte* end, size_t n) {
+  Stream stream;
+  Widths& w = stream.widths;
+  if (in >= end) return {};
   const auto first = static_cast<uint8_t>(*in++);
-  w->low = first & (kPatched - 1u);
-  if (w->low > 32) return nullptr;
-  if ((first & kPatched) == 0) return in;
-  if (end - in < 2) return nullptr;
-  w->patches = static_cast<uint8_t>(in[0]);
-  w->high = static_cast<uint8_t>(in[1]);
-  if (w->patches == 0 || w->patches > n || w->high == 0 || w->high > 32 - w->low) return nullptr;
-  return in + 2;
+  w.low = first & (kPatched - 1u);
+  if (w.low > 32) return {};
+  if ((first & kPatched) != 0) {
+    if (end - in < 2) return {};
+    w.patches = static_cast<uint8_t>(in[0]);
+    w.high = static_cast<uint8_t>(in[1]);
+    if (w.patches == 0 || w.patches > n || w.high == 0 || w.high > 32 - w.low) return {};
+    in += 2;
+  }
+  const size_t low_bytes = PackedBytes(n, w.low);
+  const size_t patch_bytes = w.patches + PackedBytes(w.patches, w.high);
+  if (static_cast<size_t>(end - in) < low_bytes + patch_bytes) return {};
+  stream.low = in;
+  stream.patches = in + low_bytes;
+  stream.end = stream.patches + patch_bytes;
+  return stream;
 }
 
-// Puts the high bits in their places; false if a place breaks P-4.
-bool Patch(const std::byte* in, const Widths& w, size_t n, uint32_t* values) {
-  std::array<uint32_t, kStreamValuesMax + kUnpackSlack> high;
-  Unpack(in + w.patches, w.patches, w.high, high.data());
+// Adds the high bits in their places; false if a place breaks P-4.
+inline bool Patch(const Stream& stream, size_t n, const Unpacking& unpacking, uint32_t* values) {
+  const Widths& w = stream.widths;
+  if (w.patches == 0) return true;
+  std::array<uint32_t, kStreamValuesMax + kUnpackSlackMax> high;
+  unpacking.unpack(stream.patches + w.patches, w.patches, w.high, high.data());
   int before = -1;
   for (size_t i = 0; i < w.patches; ++i) {
-    const auto at = static_cast<int>(static_cast<uint8_t>(in[i]));
+    const auto at = static_cast<int>(static_cast<uint8_t>(stream.patches[i]));
     if (at <= before || at >= static_cast<int>(n)) return false;
-    values[at] |= high[i] << w.low;
+    values[at] += high[i] << w.low;
     before = at;
   }
   return true;
@@ -101,7 +122,7 @@ void AppendStream(const uint32_t* values, size_t n, ByteBuffer* out) {
 
 const Unpacking& PlainUnpacking() {
   // The sum is in 64 bits, so that it tells whether the documents ascend.
-  static constexpr auto kPrefixSum = [](uint32_t* values, size_t n, uint64_t first_possible) {
+  static constexpr auto kPrefixSum = [](uint32_t* values, size_t n, uint32_t, uint64_t first_possible) {
     uint64_t next = first_possible;
     for (size_t i = 0; i < n; ++i) {
       next += values[i];
@@ -110,29 +131,54 @@ const Unpacking& PlainUnpacking() {
     }
     return next;
   };
-  static constexpr Unpacking kPlain{&Unpack, kPrefixSum};
+  static constexpr auto kUnpackPlusOne = [](const std::byte* in, size_t n, uint32_t width, uint32_t* values) {
+    Unpack(in, n, width, values);
+    for (size_t i = 0; i < n; ++i) ++values[i];
+  };
+  static constexpr auto kUnpackGaps = [](const std::byte* in, size_t n, uint32_t width, uint64_t first_possible,
+                                         uint32_t* documents) {
+    Unpack(in, n, width, documents);
+    return kPrefixSum(documents, n, width, first_possible);
+  };
+  static constexpr Unpacking kPlain{&Unpack, kUnpackPlusOne, kPrefixSum, kUnpackGaps};
   return kPlain;
 }
 
 const std::byte* ReadStream(const std::byte* in, const std::byte* end, size_t n, uint32_t* values,
                             const Unpacking& unpacking) {
-  Widths w;
-  in = ReadWidths(in, end, n, &w);
-  if (in == nullptr) return nullptr;
-  const size_t low_bytes = PackedBytes(n, w.low);
-  const size_t patch_bytes = w.patches + PackedBytes(w.patches, w.high);
-  if (static_cast<size_t>(end - in) < low_bytes + patch_bytes) return nullptr;
-  unpacking.unpack(in, n, w.low, values);
-  if (w.patches != 0 && !Patch(in + low_bytes, w, n, values)) return nullptr;
-  return in + low_bytes + patch_bytes;
+  const Stream stream = Open(in, end, n);
+  if (stream.low == nullptr) return nullptr;
+  unpacking.unpack(stream.low, n, stream.widths.low, values);
+  return Patch(stream, n, unpacking, values) ? stream.end : nullptr;
 }
 
-const std::byte* SkipStream(const std::byte* in, const std::byte* end, size_t n) {
-  Widths w;
-  in = ReadWidths(in, end, n, &w);
-  if (in == nullptr) return nullptr;
-  const size_t bytes = PackedBytes(n, w.low) + w.patches + PackedBytes(w.patches, w.high);
-  return static_cast<size_t>(end - in) < bytes ? nullptr : in + bytes;
+const std::byte* ReadGaps(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
+                          uint32_t* documents, uint64_t* next, const Unpacking& unpacking) {
+  const Stream stream = Open(in, end, n);
+  if (stream.low == nullptr) return nullptr;
+  if (stream.widths.patches == 0) {
+    *next = unpacking.unpack_gaps(stream.low, n, stream.widths.low, first_possible, documents);
+    return stream.end;
+  }
+  unpacking.unpack(stream.low, n, stream.widths.low, documents);
+  if (!Patch(stream, n, unpacking, documents)) return nullptr;
+  *next = unpacking.prefix_sum(documents, n, stream.width(), first_possible);
+  return stream.end;
 }
+
+const std::byte* ReadPlusOne(const std::byte* in, const std::byte* end, size_t n, uint32_t* values,
+                             const Unpacking& unpacking) {
+  const Stream stream = Open(in, end, n);
+  if (stream.low == nullptr) return nullptr;
+  unpacking.unpack_plus_one(stream.low, n, stream.widths.low, values);
+  if (!Patch(stream, n, unpacking, values)) return nullptr;
+  // Values of 31 bits plus 1 are at most 2^31.
+  constexpr uint32_t kMost = 0x80000000u;
+  if (stream.width() > 31 && std::any_of(values, values + n, [](uint32_t v) { return v == 0 || v > kMost; }))
+    return nullptr;
+  return stream.end;
+}
+
+const std::byte* SkipStream(const std::byte* in, const std::byte* end, size_t n) { return Open(in, end, n).end; }
 
 }  // namespace ashlar::format

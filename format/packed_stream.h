@@ -18,13 +18,19 @@
 namespace ashlar::format {
 
 inline constexpr size_t kStreamValuesMax = 128;
+// Values beyond n that any way of unpacking may write.
+inline constexpr size_t kUnpackSlackMax = 16;
+static_assert(kUnpackSlackMax >= kUnpackSlack);
 
 // How packed values are read: by the plain code of format/bit_pack.h, or by a reader's own with the same results.
 struct Unpacking {
   void (*unpack)(const std::byte* in, size_t n, uint32_t width, uint32_t* values);
-  // Gaps to documents in place: value i becomes first_possible + gap 0 + ... + gap i + i. Returns the document after
-  // the last.
-  uint64_t (*prefix_sum)(uint32_t* values, size_t n, uint64_t first_possible);
+  void (*unpack_plus_one)(const std::byte* in, size_t n, uint32_t width, uint32_t* values);
+  // Gaps of at most `width` bits to documents in place: value i becomes first_possible + gap 0 + ... + gap i + i.
+  // Returns the document after the last, in 64 bits.
+  uint64_t (*prefix_sum)(uint32_t* values, size_t n, uint32_t width, uint64_t first_possible);
+  // unpack and prefix_sum.
+  uint64_t (*unpack_gaps)(const std::byte* in, size_t n, uint32_t width, uint64_t first_possible, uint32_t* documents);
 };
 const Unpacking& PlainUnpacking();
 
@@ -36,6 +42,13 @@ void AppendStream(const uint32_t* values, size_t n, ByteBuffer* out);
 // or passes `end`.
 const std::byte* ReadStream(const std::byte* in, const std::byte* end, size_t n, uint32_t* values,
                             const Unpacking& unpacking = PlainUnpacking());
+
+// The same for gaps: gives documents, and in `next` the one after the last, in 64 bits.
+const std::byte* ReadGaps(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
+                          uint32_t* documents, uint64_t* next, const Unpacking& unpacking = PlainUnpacking());
+// The same plus 1, which makes 1 to 2^31; null also for more.
+const std::byte* ReadPlusOne(const std::byte* in, const std::byte* end, size_t n, uint32_t* values,
+                             const Unpacking& unpacking = PlainUnpacking());
 
 // The same without decoding.
 const std::byte* SkipStream(const std::byte* in, const std::byte* end, size_t n);

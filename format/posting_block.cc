@@ -83,18 +83,12 @@ void AppendPackedBlock(uint64_t first_possible, std::span<const uint32_t> docume
 const std::byte* ReadPackedBlock(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
                                  uint32_t last, uint32_t* documents, uint32_t* frequencies,
                                  const Unpacking& unpacking) {
-  in = ReadStream(in, end, n, documents, unpacking);
-  if (in == nullptr) return nullptr;
-  // The sum is `last` only if no step passed 2^32: the documents ascend.
-  if (unpacking.prefix_sum(documents, n, first_possible) != uint64_t{last} + 1) return nullptr;
-  in = ReadStream(in, end, n, frequencies, unpacking);
-  if (in == nullptr) return nullptr;
-  uint32_t all = 0;
-  for (size_t i = 0; i < n; ++i) {
-    all |= frequencies[i];
-    ++frequencies[i];
-  }
-  return all < kFrequencyMax ? in : nullptr;
+  uint64_t next = 0;
+  in = ReadGaps(in, end, n, first_possible, documents, &next, unpacking);
+  // It is behind `last` only if no step passed 2^32: the documents ascend.
+  if (in == nullptr || next != uint64_t{last} + 1) return nullptr;
+  static_assert(kFrequencyMax == 0x80000000u);
+  return ReadPlusOne(in, end, n, frequencies, unpacking);
 }
 
 void AppendListHeaders(const ListHeaderValues& values, ByteBuffer* out) {

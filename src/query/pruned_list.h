@@ -95,7 +95,7 @@ class PrunedList {
     if (!has_blocks()) return;
     std::vector<uint32_t> documents;
     std::vector<int32_t> contributions(Padded(postings()) + simd::kBlock);
-    documents.reserve(postings() + 1);
+    documents.reserve(postings() + kBehind);
     for (uint32_t block = 0; block < blocks(); ++block) {
       Load(block);
       if (documents_.empty() || documents.size() + documents_.size() > postings()) continue;  // damage
@@ -150,15 +150,17 @@ class PrunedList {
   size_t FindInBlocks(size_t n, int32_t bound_needed, const uint32_t* documents, const int32_t* scores);
   // The same for a list that is one block and has its contributions.
   size_t FindInFlat(size_t n, const uint32_t* documents);
+  size_t FindIn(std::span<const uint32_t> block, const uint32_t* documents, size_t begin, size_t end, size_t found);
   void MakeRoomToFind(size_t n);
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   static constexpr int32_t kUnknownBound = INT32_MAX / 2;  // before BoundWindows
+  static constexpr size_t kBehind = 8;                     // a flat list's documents are padded by as many
   static size_t Padded(size_t n) { return (n + 15) / 16 * 16; }
 
   void DecodeShort() {
     const std::span<const uint32_t> documents = term_.cursor.block_documents();
     const std::span<const uint32_t> frequencies = term_.cursor.block_frequencies();
-    flat_documents_.reserve(documents.size() + 1);
+    flat_documents_.reserve(documents.size() + kBehind);
     flat_documents_.assign(documents.begin(), documents.end());
     flat_contributions_.resize(Padded(documents.size() + 1));
     Score(documents.data(), frequencies, flat_contributions_.data());
@@ -169,7 +171,7 @@ class PrunedList {
     bounds_.pairs = 0;
     loaded_ = 0;
     const size_t n = flat_documents_.size();
-    flat_documents_.push_back(format::kNoDocument);
+    flat_documents_.insert(flat_documents_.end(), kBehind, format::kNoDocument);
     documents_ = {flat_documents_.data(), n};
     contributions_ = flat_contributions_.data();
     flat_bound_ = n == 0 ? 0 : kernels_.maximum(contributions_, n);
@@ -216,7 +218,7 @@ class PrunedList {
   };
   std::unique_ptr<Table> table_;
   // Candidates that were found in the list.
-  std::vector<uint32_t> found_at_, found_documents_, found_frequencies_;
+  std::vector<uint32_t> found_at_, found_documents_, found_frequencies_, places_;
   std::vector<int32_t> found_contributions_;
   uint64_t postings_read_ = 0;
 };
@@ -378,7 +380,7 @@ size_t PrunedList<C, L>::Select(size_t first, size_t last, int32_t needed, uint3
 template <class C, class L>
 void PrunedList<C, L>::MakeRoomToFind(size_t n) {
   if (found_at_.size() >= Padded(n)) return;
-  for (auto* array : {&found_at_, &found_documents_, &found_frequencies_}) array->resize(Padded(n));
+  for (auto* array : {&found_at_, &found_documents_, &found_frequencies_, &places_}) array->resize(Padded(n));
   found_contributions_.resize(Padded(n));
 }
 
@@ -405,37 +407,47 @@ size_t PrunedList<C, L>::FindInBlocks(size_t n, int32_t bound_needed, const uint
                                       const int32_t* scores) {
   size_t found = 0;
   uint32_t block = 0;
-  uint64_t end = 0;  // behind the block's last possible document
-  int32_t bound = 0;
-  size_t at = 0;  // in the block, if it was read: candidates ascend
-  for (size_t i = 0; i < n; ++i) {
-    if (documents[i] >= end) {
-      block = FindBlock(block, documents[i]);
-      if (block >= blocks()) return found;
-      end = uint64_t{LastPossible(block)} + 1;
-      bound = block_bound(block);
-      at = 0;
-    }
-    if (scores[i] + bound < bound_needed) continue;
+  for (size_t begin = 0, end = 0; begin < n; begin = end) {
+    block = FindBlock(block, documents[begin]);
+    if (block >= blocks()) break;
+    const uint32_t last = LastPossible(block);
+    end = last >= documents[n - 1] ? n : begin + kernels_.lower_bound(documents + begin, n - begin, last + 1);
+    if (int64_t{kernels_.maximum(scores + begin, end - begin)} + block_bound(block) < bound_needed) continue;
     Load(block);
-    at += kernels_.lower_bound(documents_.data() + at, documents_.size() - at, documents[i]);
-    if (at == documents_.size() || documents_[at] != documents[i]) continue;
-    found_at_[found] = static_cast<uint32_t>(i);
-    found_documents_[found] = documents[i];
-    found_frequencies_[found++] = frequencies_[at];
+    const size_t so_far = found;
+    found += FindIn(documents_, documents, begin, end, found);
+    for (size_t i = so_far; i < found; ++i) {
+      found_documents_[i] = documents[found_at_[i]];
+      found_frequencies_[i] = frequencies_[places_[i]];
+    }
   }
   return found;
 }
 
+// Notes candidates [begin, end) that a block has behind those already found, and returns how many.
+template <class C, class L>
+size_t PrunedList<C, L>::FindIn(std::span<const uint32_t> block, const uint32_t* documents, size_t begin, size_t end,
+                                size_t found) {
+  if (block.empty()) return 0;
+  uint32_t* const at = found_at_.data() + found;
+  const size_t n =
+      kernels_.find(block.data(), block.size(), documents + begin, end - begin, at, places_.data() + found);
+  for (size_t i = 0; i < n; ++i) at[i] += static_cast<uint32_t>(begin);
+  return n;
+}
+
 template <class C, class L>
 size_t PrunedList<C, L>::FindInFlat(size_t n, const uint32_t* documents) {
-  size_t found = 0, at = 0;
-  for (size_t i = 0; i < n; ++i) {
-    at += kernels_.lower_bound(documents_.data() + at, documents_.size() - at, documents[i]);
+  size_t found = 0, at = 0;  // in the list: candidates ascend
+  for (size_t begin = 0, end = 0; begin < n; begin = end) {
+    at += kernels_.lower_bound(documents_.data() + at, documents_.size() - at, documents[begin]);
     if (at == documents_.size()) break;
-    if (documents_[at] != documents[i]) continue;
-    found_at_[found] = static_cast<uint32_t>(i);
-    found_contributions_[found++] = contributions_[at];
+    const std::span<const uint32_t> part = documents_.subspan(at, std::min(documents_.size() - at, simd::kBlock));
+    end = part.back() >= documents[n - 1] ? n
+                                          : begin + kernels_.lower_bound(documents + begin, n - begin, part.back() + 1);
+    const size_t so_far = found;
+    found += FindIn(part, documents, begin, end, found);
+    for (size_t i = so_far; i < found; ++i) found_contributions_[i] = contributions_[at + places_[i]];
   }
   return found;
 }

@@ -8,7 +8,8 @@
 namespace ashlar::segment {
 
 // Writes up to 15 values beyond the last; arrays for blocks have room for 128 and more.
-inline const format::Unpacking kUnpacking{simd::BestKernels().unpack, simd::BestKernels().prefix_sum};
+inline const format::Unpacking kUnpacking{simd::BestKernels().unpack, simd::BestKernels().unpack_plus_one,
+                                          simd::BestKernels().prefix_sum, simd::BestKernels().unpack_gaps};
 
 }  // namespace ashlar::segment
 

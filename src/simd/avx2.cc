@@ -62,6 +62,13 @@ ASHLAR_AVX2 void Unpack(const std::byte* in, size_t n, uint32_t width, uint32_t*
   for (size_t i = 0; i < n; i += kStep, in += width) Store(values + i, unpacker(in));
 }
 
+ASHLAR_AVX2 void UnpackPlusOne(const std::byte* in, size_t n, uint32_t width, uint32_t* values) {
+  if (width > kShuffledWidthMax) return kScalarKernels.unpack_plus_one(in, n, width, values);
+  const GroupUnpacker unpacker(width);
+  const __m256i one = _mm256_set1_epi32(1);
+  for (size_t i = 0; i < n; i += kStep, in += width) Store(values + i, _mm256_add_epi32(unpacker(in), one));
+}
+
 // x0, x0 + x1, ... in each half
 ASHLAR_AVX2_INLINE __m256i PrefixSumsOfHalves(__m256i x) {
   x = _mm256_add_epi32(x, _mm256_slli_si256(x, 4));
@@ -176,8 +183,11 @@ ASHLAR_AVX2_INLINE bool SumFits(const uint32_t* gaps, size_t n) {
   return _mm256_testz_si256(all, _mm256_set1_epi32(static_cast<int>(~((1u << kShuffledWidthMax) - 1)))) != 0;
 }
 
-ASHLAR_AVX2 uint64_t PrefixSum(uint32_t* values, size_t n, uint64_t first_possible) {
-  if (!SumFits(values, n)) return kScalarKernels.prefix_sum(values, n, first_possible);
+// kBlock gaps of that width add up to less than 2^32.
+static_assert(kBlock <= size_t{1} << (32 - kShuffledWidthMax));
+
+ASHLAR_AVX2 uint64_t PrefixSum(uint32_t* values, size_t n, uint32_t width, uint64_t first_possible) {
+  if (width > kShuffledWidthMax) return kScalarKernels.prefix_sum(values, n, width, first_possible);
   StoreDocuments(PlainGroups{values}, n, first_possible, values);
   return NextDocument(first_possible, n, values[n - 1]);
 }
@@ -563,8 +573,8 @@ ASHLAR_AVX2 void AddBitmap(const std::byte* bitmap, const std::byte* values, uin
   }
 }
 
-ASHLAR_AVX2 void AddClassedColumn(const std::byte* column, uint32_t width, const uint8_t* classes,
-                                  const uint8_t* table, uint16_t* accumulators) {
+ASHLAR_AVX2 void AddClassedColumn(const std::byte* column, uint32_t width, const uint8_t* classes, const uint8_t* table,
+                                  uint16_t* accumulators) {
   const ByteUnpacker unpacker(width);
   const TableLookup<4> lookup(table);
   for (size_t d = 0; d < kWindow; d += kByteStep, column += 4 * width) {
@@ -597,8 +607,7 @@ ASHLAR_AVX2 void AddClassedBitmap(const std::byte* bitmap, const std::byte* valu
     next += _mm_popcnt_u32(low);
     const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(first), Spread16(next, high), 1);
     next += _mm_popcnt_u32(high);
-    const __m256i there =
-        _mm256_inserti128_si256(_mm256_castsi128_si256(BytesOfBits16(low)), BytesOfBits16(high), 1);
+    const __m256i there = _mm256_inserti128_si256(_mm256_castsi128_si256(BytesOfBits16(low)), BytesOfBits16(high), 1);
     const __m256i contributions = _mm256_and_si256(lookup(_mm256_or_si256(both, Load(classes + d))), there);
     AddBytes16(accumulators + d, _mm256_castsi256_si128(contributions));
     AddBytes16(accumulators + d + 16, _mm256_extracti128_si256(contributions, 1));
@@ -712,6 +721,32 @@ ASHLAR_AVX2 void OrBitmap(const std::byte* from, uint64_t* bitmap) {
 
 constexpr size_t kSearchStep = 32;
 
+// The group of eight by the last value of each, then the place in it. Targets do not wait for each other.
+ASHLAR_AVX2 size_t Find(const uint32_t* values, size_t n, const uint32_t* targets, size_t m, uint32_t* found,
+                        uint32_t* places) {
+  static_assert(kBlock == 16 * kStep);
+  const __m256i sign = _mm256_set1_epi32(INT32_MIN);  // comparisons are signed
+  alignas(32) uint32_t ends_of_groups[2 * kStep];
+  for (size_t g = 0; g < 2 * kStep; ++g) ends_of_groups[g] = values[std::min(8 * g + 7, n - 1)];
+  const __m256i low = _mm256_xor_si256(Load(ends_of_groups), sign);
+  const __m256i high = _mm256_xor_si256(Load(ends_of_groups + kStep), sign);
+  const size_t last_group = (n - 1) / 8;
+  size_t k = 0;
+  for (size_t i = 0; i < m; ++i) {
+    const __m256i target = _mm256_set1_epi32(static_cast<int>(targets[i]));
+    const __m256i flipped = _mm256_xor_si256(target, sign);
+    const uint32_t below = MaskOf32(_mm256_cmpgt_epi32(flipped, low)) | MaskOf32(_mm256_cmpgt_epi32(flipped, high))
+                                                                            << kStep;
+    const size_t group = std::min<size_t>(static_cast<size_t>(std::popcount(below)), last_group);
+    const uint32_t same = MaskOf32(_mm256_cmpeq_epi32(Load(values + 8 * group), target));
+    const size_t at = 8 * group + static_cast<size_t>(std::countr_zero(same | 0x100u));
+    found[k] = static_cast<uint32_t>(i);
+    places[k] = static_cast<uint32_t>(at);
+    k += same != 0 && at < n ? 1 : 0;
+  }
+  return k;
+}
+
 // One bit for each of eight values at or above the target.
 ASHLAR_AVX2_INLINE uint32_t AtLeastU32(const uint32_t* values, __m256i target) {
   const __m256i x = Load(values);
@@ -791,6 +826,7 @@ const Kernels kAvx2Kernels = {
     .level = Level::kAvx2,
     .name = "avx2",
     .unpack = Unpack,
+    .unpack_plus_one = UnpackPlusOne,
     .prefix_sum = PrefixSum,
     .unpack_gaps = UnpackGaps,
     .prefix_sum_lanes = PrefixSumLanes,
@@ -817,6 +853,7 @@ const Kernels kAvx2Kernels = {
     .or_bitmap = OrBitmap,
     .count_bitmap = CountBitmap,
     .lower_bound = LowerBound,
+    .find = Find,
     .first_at_least = FirstAtLeast,
     .maximum = Maximum,
     .keep_at_least = KeepAtLeast,

@@ -71,6 +71,13 @@ ASHLAR_AVX512 void Unpack(const std::byte* in, size_t n, uint32_t width, uint32_
   for (size_t i = 0; i < n; i += kStep, in += 2 * width) Store(values + i, unpacker(in));
 }
 
+ASHLAR_AVX512 void UnpackPlusOne(const std::byte* in, size_t n, uint32_t width, uint32_t* values) {
+  if (width > kShuffledWidthMax) return kScalarKernels.unpack_plus_one(in, n, width, values);
+  const RowUnpacker unpacker(width);
+  const __m512i one = _mm512_set1_epi32(1);
+  for (size_t i = 0; i < n; i += kStep, in += 2 * width) Store(values + i, _mm512_add_epi32(unpacker(in), one));
+}
+
 // x0, x0 + x1, ... of pairs, quads, halves, all. Pairs by a shift, as shuffles are what this waits for.
 ASHLAR_AVX512_INLINE __m512i PrefixSums(__m512i x) {
   x = _mm512_add_epi32(x, _mm512_slli_epi64(x, 32));
@@ -110,8 +117,11 @@ ASHLAR_AVX512_INLINE bool SumFits(const uint32_t* gaps, size_t n) {
   return _mm512_test_epi32_mask(all, _mm512_set1_epi32(static_cast<int>(~((1u << kShuffledWidthMax) - 1)))) == 0;
 }
 
-ASHLAR_AVX512 uint64_t PrefixSum(uint32_t* values, size_t n, uint64_t first_possible) {
-  if (!SumFits(values, n)) return kScalarKernels.prefix_sum(values, n, first_possible);
+// kBlock gaps of that width add up to less than 2^32.
+static_assert(kBlock <= size_t{1} << (32 - kShuffledWidthMax));
+
+ASHLAR_AVX512 uint64_t PrefixSum(uint32_t* values, size_t n, uint32_t width, uint64_t first_possible) {
+  if (width > kShuffledWidthMax) return kScalarKernels.prefix_sum(values, n, width, first_possible);
   Accumulator accumulator(first_possible);
   for (size_t i = 0; i < n; i += kStep) Store(values + i, accumulator(Load(values + i)));
   return NextDocument(first_possible, n, values[n - 1]);
@@ -483,8 +493,8 @@ ASHLAR_AVX512 void Classify(const std::byte* lengths, size_t n, const uint16_t* 
     __m512i found = _mm512_setzero_si512();
     for (size_t c = 0; c + 1 < kLengthClasses; ++c) {
       const __m512i limit = _mm512_set1_epi16(static_cast<int16_t>(limits[c]));
-      const uint64_t reached =
-          _mm512_cmpge_epu16_mask(low, limit) | uint64_t{_mm512_cmpge_epu16_mask(high, limit)} << 32;
+      const uint64_t reached = _mm512_cmpge_epu16_mask(low, limit) | uint64_t{_mm512_cmpge_epu16_mask(high, limit)}
+                                                                         << 32;
       // A length at or above one limit is at or above those before it, too.
       found = _mm512_mask_mov_epi8(found, reached, _mm512_set1_epi8(static_cast<char>(16 * (c + 1))));
     }
@@ -574,6 +584,43 @@ ASHLAR_AVX512 size_t LowerBound(const uint32_t* values, size_t n, uint32_t targe
   return index;
 }
 
+// Every eighth value; behind n the last one.
+ASHLAR_AVX512_INLINE __m512i EndsOfEights(const uint32_t* values, size_t n) {
+  if (n < kBlock) {
+    alignas(64) uint32_t ends[kStep];
+    for (size_t g = 0; g < kStep; ++g) ends[g] = values[std::min(8 * g + 7, n - 1)];
+    return Load(ends);
+  }
+  // Two of each row, by selecting from two rows at a time.
+  const __m512i four = _mm512_setr_epi32(7, 15, 23, 31, 7, 15, 23, 31, 7, 15, 23, 31, 7, 15, 23, 31);
+  const auto pair = [&](size_t row) ASHLAR_AVX512 {
+    return _mm512_permutex2var_epi32(Load(values + row * kStep), four, Load(values + (row + 1) * kStep));
+  };
+  const __m512i low = _mm512_mask_mov_epi32(pair(0), 0x00F0, pair(2));
+  const __m512i high = _mm512_mask_mov_epi32(pair(4), 0xF000, pair(6));
+  return _mm512_mask_mov_epi32(low, 0xFF00, high);
+}
+
+// The group of eight by the last value of each, then the place in it. Targets do not wait for each other.
+ASHLAR_AVX512 size_t Find(const uint32_t* values, size_t n, const uint32_t* targets, size_t m, uint32_t* found,
+                          uint32_t* places) {
+  static_assert(kBlock == 8 * kStep);
+  const __m512i ends = EndsOfEights(values, n);
+  const size_t last_group = (n - 1) / 8;
+  size_t k = 0;
+  for (size_t i = 0; i < m; ++i) {
+    const auto target = static_cast<int>(targets[i]);
+    const __mmask16 below = _mm512_cmplt_epu32_mask(ends, _mm512_set1_epi32(target));
+    const size_t group = std::min<size_t>(static_cast<size_t>(_mm_popcnt_u32(below)), last_group);
+    const __mmask8 same = _mm256_cmpeq_epi32_mask(Load32Bytes(values + 8 * group), _mm256_set1_epi32(target));
+    const size_t at = 8 * group + static_cast<size_t>(std::countr_zero(same | 0x100u));
+    found[k] = static_cast<uint32_t>(i);
+    places[k] = static_cast<uint32_t>(at);
+    k += same != 0 && at < n ? 1 : 0;
+  }
+  return k;
+}
+
 ASHLAR_AVX512 size_t FirstAtLeast(const int32_t* values, size_t n, int32_t limit) {
   const __m512i limits = _mm512_set1_epi32(limit);
   for (size_t i = 0; i < n; i += kStep) {
@@ -615,6 +662,7 @@ const Kernels kAvx512Kernels = {
     .level = Level::kAvx512,
     .name = "avx512",
     .unpack = Unpack,
+    .unpack_plus_one = UnpackPlusOne,
     .prefix_sum = PrefixSum,
     .unpack_gaps = UnpackGaps,
     .prefix_sum_lanes = PrefixSumLanes,
@@ -641,6 +689,7 @@ const Kernels kAvx512Kernels = {
     .or_bitmap = OrBitmap,
     .count_bitmap = CountBitmap,
     .lower_bound = LowerBound,
+    .find = Find,
     .first_at_least = FirstAtLeast,
     .maximum = Maximum,
     .keep_at_least = KeepAtLeast,

@@ -48,11 +48,13 @@ struct Kernels {
 
   // n values of 0 to 32 bits. `values` is padded to 16.
   void (*unpack)(const std::byte* in, size_t n, uint32_t width, uint32_t* values);
+  // The same plus 1, modulo 2^32.
+  void (*unpack_plus_one)(const std::byte* in, size_t n, uint32_t width, uint32_t* values);
 
   // Gaps to documents, in place: document i = first_possible + gap 0 + ... + gap i + i. n is 1 to kBlock; `values` is
-  // padded to 16. Returns the document after the last in 64 bits: up to 2^32, the documents ascend; above, the array
-  // has their low 32 bits. Patches are put into unpacked gaps before this.
-  uint64_t (*prefix_sum)(uint32_t* values, size_t n, uint64_t first_possible);
+  // padded to 16, and no gap is wider than `width` bits. Returns the document after the last in 64 bits: up to 2^32, the
+  // documents ascend; above, the array has their low 32 bits. Patches are put into unpacked gaps before this.
+  uint64_t (*prefix_sum)(uint32_t* values, size_t n, uint32_t width, uint64_t first_possible);
 
   // unpack and prefix_sum in one, for blocks without patches.
   uint64_t (*unpack_gaps)(const std::byte* in, size_t n, uint32_t width, uint64_t first_possible, uint32_t* documents);
@@ -130,6 +132,10 @@ struct Kernels {
 
   // The first index whose value is at or above the target; n if there is none. Values ascend.
   size_t (*lower_bound)(const uint32_t* values, size_t n, uint32_t target);
+  // Which of m targets are among n values, 1 to kBlock of them, that ascend. Writes for each that is, in the order of the targets,
+  // which one it is and the index of the value, and returns how many. `values` is padded to 8; outputs have room for m.
+  size_t (*find)(const uint32_t* values, size_t n, const uint32_t* targets, size_t m, uint32_t* found,
+                 uint32_t* places);
   // The first index whose value is at or above the limit; n if there is none. Values have no order.
   size_t (*first_at_least)(const int32_t* values, size_t n, int32_t limit);
   // INT32_MIN if n is 0.

@@ -50,7 +50,12 @@ constexpr auto kUnpack = UnpackTable(std::make_integer_sequence<uint32_t, kWidth
 
 void Unpack(const std::byte* in, size_t n, uint32_t width, uint32_t* values) { kUnpack[width](in, n, values); }
 
-uint64_t PrefixSum(uint32_t* values, size_t n, uint64_t first_possible) {
+void UnpackPlusOne(const std::byte* in, size_t n, uint32_t width, uint32_t* values) {
+  Unpack(in, n, width, values);
+  for (size_t i = 0; i < n; ++i) ++values[i];
+}
+
+uint64_t PrefixSum(uint32_t* values, size_t n, uint32_t, uint64_t first_possible) {
   uint64_t sum = first_possible;
   for (size_t i = 0; i < n; ++i) {
     sum += values[i];
@@ -61,7 +66,7 @@ uint64_t PrefixSum(uint32_t* values, size_t n, uint64_t first_possible) {
 
 uint64_t UnpackGaps(const std::byte* in, size_t n, uint32_t width, uint64_t first_possible, uint32_t* documents) {
   Unpack(in, n, width, documents);
-  return PrefixSum(documents, n, first_possible);
+  return PrefixSum(documents, n, width, first_possible);
 }
 
 size_t RowsOf(size_t n) { return (n + kLanes - 1) / kLanes; }
@@ -403,6 +408,17 @@ size_t LowerBound(const uint32_t* values, size_t n, uint32_t target) {
   return static_cast<size_t>(base - values) + (*base < target ? 1 : 0);
 }
 
+size_t Find(const uint32_t* values, size_t n, const uint32_t* targets, size_t m, uint32_t* found, uint32_t* places) {
+  size_t k = 0;
+  for (size_t i = 0; i < m; ++i) {
+    const size_t at = LowerBound(values, n, targets[i]);
+    found[k] = static_cast<uint32_t>(i);
+    places[k] = static_cast<uint32_t>(at);
+    k += at < n && values[at] == targets[i] ? 1 : 0;
+  }
+  return k;
+}
+
 size_t FirstAtLeast(const int32_t* values, size_t n, int32_t limit) {
   size_t i = 0;
   while (i < n && values[i] < limit) ++i;
@@ -433,6 +449,7 @@ const Kernels kScalarKernels = {
     .level = Level::kScalar,
     .name = "scalar",
     .unpack = Unpack,
+    .unpack_plus_one = UnpackPlusOne,
     .prefix_sum = PrefixSum,
     .unpack_gaps = UnpackGaps,
     .prefix_sum_lanes = PrefixSumLanes,
@@ -459,6 +476,7 @@ const Kernels kScalarKernels = {
     .or_bitmap = OrBitmap,
     .count_bitmap = CountBitmap,
     .lower_bound = LowerBound,
+    .find = Find,
     .first_at_least = FirstAtLeast,
     .maximum = Maximum,
     .keep_at_least = KeepAtLeast,

@@ -35,6 +35,7 @@ using __m256i = Register<32>;
 using __m128i = Register<16>;
 struct __m512 : Register<64> {};
 using __mmask16 = uint16_t;
+using __mmask8 = uint8_t;
 using __mmask32 = uint32_t;
 
 // Element i of the result is f(i).
@@ -95,6 +96,11 @@ inline __m512i _mm512_set1_epi16(int16_t v) {
 inline __m512i _mm512_set1_epi32(int v) {
   return Make<int>([&](size_t) { return v; });
 }
+inline __m256i _mm256_set1_epi32(int v) {
+  __m256i r;
+  for (size_t i = 0; i < 8; ++i) std::memcpy(&r.bytes[4 * i], &v, 4);
+  return r;
+}
 inline __m512 _mm512_set1_ps(float v) {
   return Make<float, __m512>([&](size_t) { return v; });
 }
@@ -122,6 +128,9 @@ inline __m512i _mm512_add_epi32(__m512i a, __m512i b) {
 inline __m512i _mm512_mask_add_epi32(__m512i other, __mmask16 k, __m512i a, __m512i b) {
   const __m512i sum = _mm512_add_epi32(a, b);
   return Make<uint32_t>([&](size_t i) { return (Bit(k, i) ? sum : other).Get<uint32_t>(i); });
+}
+inline __m512i _mm512_mask_mov_epi32(__m512i other, __mmask16 k, __m512i a) {
+  return Make<uint32_t>([&](size_t i) { return (Bit(k, i) ? a : other).Get<uint32_t>(i); });
 }
 inline __m512i _mm512_sub_epi32(__m512i a, __m512i b) {
   return Make<uint32_t>([&](size_t i) { return a.Get<uint32_t>(i) - b.Get<uint32_t>(i); });
@@ -216,6 +225,14 @@ inline __mmask16 _mm512_cmplt_epi32_mask(__m512i a, __m512i b) {
 inline __mmask16 _mm512_mask_cmplt_epu32_mask(__mmask16 k, __m512i a, __m512i b) {
   return k & static_cast<__mmask16>(MaskOf<int>([&](size_t i) { return a.Get<uint32_t>(i) < b.Get<uint32_t>(i); }));
 }
+inline __mmask16 _mm512_cmplt_epu32_mask(__m512i a, __m512i b) {
+  return _mm512_mask_cmplt_epu32_mask(0xFFFF, a, b);
+}
+inline __mmask8 _mm256_cmpeq_epi32_mask(__m256i a, __m256i b) {
+  uint32_t mask = 0;
+  for (size_t i = 0; i < 8; ++i) mask |= (std::memcmp(&a.bytes[4 * i], &b.bytes[4 * i], 4) == 0 ? 1u : 0u) << i;
+  return static_cast<__mmask8>(mask);
+}
 inline __mmask32 _mm512_cmpge_epu16_mask(__m512i a, __m512i b) {
   return static_cast<__mmask32>(MaskOf<uint16_t>([&](size_t i) { return a.Get<uint16_t>(i) >= b.Get<uint16_t>(i); }));
 }
@@ -259,6 +276,12 @@ inline __m512i _mm512_permutexvar_epi32(__m512i index, __m512i x) {
 }
 inline __m512i _mm512_permutex2var_epi8(__m512i a, __m512i index, __m512i b) {
   return Make<uint8_t>([&](size_t i) { return (index.bytes[i] & 64 ? b : a).bytes[index.bytes[i] % 64]; });
+}
+inline __m512i _mm512_permutex2var_epi32(__m512i a, __m512i index, __m512i b) {
+  return Make<uint32_t>([&](size_t i) {
+    const uint32_t at = index.Get<uint32_t>(i) % 32;
+    return (at < 16 ? a : b).Get<uint32_t>(at % 16);
+  });
 }
 inline __m512i _mm512_permutex2var_epi64(__m512i a, __m512i index, __m512i b) {
   return Make<uint64_t>([&](size_t i) {

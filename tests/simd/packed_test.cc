@@ -61,6 +61,8 @@ TEST_P(PackedTest, UnpackAllWidthsLengthsAndAlignments) {
       Output<uint32_t> out(RoundUp(n, 16), 4 * (n % 16));
       kernels().unpack(packed.data(), n, width, out.data());
       ASSERT_EQ(out.First(n), values) << "width " << width << " n " << n;
+      kernels().unpack_plus_one(packed.data(), n, width, out.data());
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(out.First(n)[i], values[i] + 1) << "width " << width << " n " << n;
       ASSERT_TRUE(out.Intact());
     }
   }
@@ -82,7 +84,7 @@ TEST_P(PackedTest, GapsOfAllWidthsAndLengths) {
 
       Output<uint32_t> in_place(RoundUp(n, 16));
       std::copy(gaps.begin(), gaps.end(), in_place.data());
-      ASSERT_EQ(kernels().prefix_sum(in_place.data(), n, first_possible), next);
+      ASSERT_EQ(kernels().prefix_sum(in_place.data(), n, width, first_possible), next);
       ASSERT_EQ(in_place.First(n), expected) << "width " << width << " n " << n;
       ASSERT_TRUE(in_place.Intact());
     }
@@ -166,15 +168,16 @@ TEST_P(PackedTest, PatchedGaps) {
     const PackedBytes packed(gaps, width, prng_.Below(64), &prng_);
     Output<uint32_t> documents(RoundUp(n, 16));
     kernels().unpack(packed.data(), n, width, documents.data());
+    const auto high_width = static_cast<uint32_t>(width + prng_.Below(33 - width));
     for (uint64_t patches = prng_.Below(8); patches > 0; --patches) {
       const size_t at = prng_.Below(n);
-      const uint32_t high = OfWidth(32 - width, &prng_) << width;
+      const uint32_t high = high_width == width ? 0 : OfWidth(high_width - width, &prng_) << width;
       gaps[at] |= high;
       documents.data()[at] |= high;
     }
     uint64_t next = 0;
     const auto expected = DocumentsOf(gaps, round, &next);
-    ASSERT_EQ(kernels().prefix_sum(documents.data(), n, static_cast<uint64_t>(round)), next);
+    ASSERT_EQ(kernels().prefix_sum(documents.data(), n, high_width, static_cast<uint64_t>(round)), next);
     ASSERT_EQ(documents.First(n), expected);
   }
 }

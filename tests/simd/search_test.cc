@@ -40,6 +40,38 @@ TEST_P(SearchTest, LowerBound) {
   }
 }
 
+TEST_P(SearchTest, Find) {
+  for (size_t n = 1; n <= kBlock; ++n) {
+    for (const uint64_t step : {1u, 3u, 1000u, 1u << 24}) {
+      // What stands in the padding is not found, though it is looked for.
+      std::vector<uint32_t> values(RoundUp(n, 8), 7);
+      uint32_t last = prng_.Below(2) == 0 ? 0 : 0x7FFFFFFF - 100;
+      for (size_t i = 0; i < n; ++i) values[i] = last += 8 + static_cast<uint32_t>(prng_.Below(step));
+      std::vector<uint32_t> targets = {7, 0, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF};
+      for (size_t i = 0; i < n; ++i) targets.insert(targets.end(), {values[i] - 1, values[i], values[i] + 1});
+      for (size_t i = n; i < values.size(); ++i) targets.push_back(values[i] = values[n - 1] + 2);
+      std::vector<uint32_t> expected, expected_places;
+      for (size_t i = 0; i < targets.size(); ++i) {
+        for (size_t at = 0; at < n; ++at) {
+          if (values[at] != targets[i]) continue;
+          expected.push_back(static_cast<uint32_t>(i));
+          expected_places.push_back(static_cast<uint32_t>(at));
+        }
+      }
+      for (const size_t m : {targets.size(), size_t{0}, size_t{1}, prng_.Below(targets.size())}) {
+        Output<uint32_t> found(m, 4), places(m, 4);
+        const size_t k = kernels().find(values.data(), n, targets.data(), m, found.data(), places.data());
+        const auto end = std::lower_bound(expected.begin(), expected.end(), m);
+        ASSERT_EQ(k, static_cast<size_t>(end - expected.begin())) << "n " << n << " m " << m;
+        ASSERT_EQ(found.First(k), std::vector<uint32_t>(expected.begin(), end));
+        ASSERT_EQ(places.First(k),
+                  std::vector<uint32_t>(expected_places.begin(), expected_places.begin() + static_cast<ptrdiff_t>(k)));
+        ASSERT_TRUE(found.Intact() && places.Intact());
+      }
+    }
+  }
+}
+
 TEST_P(SearchTest, FirstAtLeastAndMaximum) {
   for (size_t n = 0; n <= 200; ++n) {
     std::vector<int32_t> values(n);
