@@ -14,9 +14,7 @@ LiveSegment::LiveSegment(std::shared_ptr<const segment::Segment> segment, format
   Note(segment_->LoadDamage());
 }
 
-uint32_t LiveSegment::LiveCount(Sequence at) const {
-  return document_count() - log_.CountUpTo(at);
-}
+uint32_t LiveSegment::LiveCount(Sequence at) const { return document_count() - log_.CountUpTo(at); }
 
 std::optional<SegmentDamage> LiveSegment::damage() const {
   if (!damaged()) return std::nullopt;
@@ -45,7 +43,8 @@ void LiveSegment::SealOff(absl::Status damage) {
 }
 
 absl::Status LiveSegment::Seal() const {
-  if (!sealed_off()) [[likely]] return absl::OkStatus();
+  if (!sealed_off()) [[likely]]
+    return absl::OkStatus();
   MutexLock lock(&damage_mutex_);
   return seal_;
 }
@@ -75,21 +74,23 @@ absl::StatusOr<ByteBuffer> LiveSegment::StoredOf(uint32_t ordinal) const {
   return Noted(segment_->StoredOf(ordinal));
 }
 
-absl::Status LiveSegment::VisitKeys(
-    std::string_view from, const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
+absl::Status LiveSegment::VisitKeys(std::string_view from,
+                                    const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
   ASHLAR_RETURN_IF_ERROR(Seal());
   return Noted(segment_->VisitKeys(from, visit));
 }
 
 // The cursor's own damage shows in its status(), which the reader of it notes.
-segment::PostingCursor LiveSegment::OpenTerm(format::IndexId index, std::string_view term) const {
+segment::PostingCursor LiveSegment::OpenTerm(format::IndexId index, std::string_view term,
+                                             std::pmr::memory_resource* memory) const {
   if (absl::Status seal = Seal(); !seal.ok()) return segment::PostingCursor(std::move(seal));
-  return segment_->OpenTerm(index, term);
+  return segment_->OpenTerm(index, term, memory);
 }
 
-segment::PostingCursor LiveSegment::OpenPositions(format::IndexId index, std::string_view term) const {
+segment::PostingCursor LiveSegment::OpenPositions(format::IndexId index, std::string_view term,
+                                                  std::pmr::memory_resource* memory) const {
   if (absl::Status seal = Seal(); !seal.ok()) return segment::PostingCursor(std::move(seal));
-  return segment_->OpenPositions(index, term);
+  return segment_->OpenPositions(index, term, memory);
 }
 
 absl::StatusOr<segment::LengthReader> LiveSegment::ReadLengths(format::IndexId index) const {
@@ -98,7 +99,8 @@ absl::StatusOr<segment::LengthReader> LiveSegment::ReadLengths(format::IndexId i
 }
 
 absl::Status LiveSegment::LengthsKnown(format::IndexId index) const {
-  if (!some_lengths_unknown_.load(std::memory_order_acquire)) [[likely]] return absl::OkStatus();
+  if (!some_lengths_unknown_.load(std::memory_order_acquire)) [[likely]]
+    return absl::OkStatus();
   MutexLock lock(&damage_mutex_);
   const auto found = lengths_unknown_.find(index);
   return found != lengths_unknown_.end() ? found->second : absl::OkStatus();
@@ -161,8 +163,7 @@ void LiveSegment::Kill(uint32_t ordinal, Sequence sequence) {
 
 absl::StatusOr<uint32_t> LiveSegment::DeadPostings(format::IndexId index, std::string_view term, Sequence at) const {
   return log_.DeadPostings(
-      index, term, at, [&] { return OpenTerm(index, term); },
-      [&](uint32_t ordinal) { return IsDeadAt(ordinal, at); },
+      index, term, at, [&] { return OpenTerm(index, term); }, [&](uint32_t ordinal) { return IsDeadAt(ordinal, at); },
       [this](const absl::Status& status) { return status.ok() ? CheckIntact() : Noted(status); });
 }
 

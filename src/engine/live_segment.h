@@ -2,10 +2,11 @@
 // delete copies nothing: death[ordinal] is written once, and a snapshot at S sees a document as dead iff 0 < death <=
 // S.
 //
-// Quarantine. The engine reads a segment through this class, which notes the first damage that any reading meets. From then on
-// the segment is not merged and shows in the statistics; what needs none of its damaged bytes goes on as before. Two things
-// can't be made good by reading on, so they hold for good:
-//   sealed off       the file can't be opened, or the journal's replay could not find out which of its documents are dead:
+// Quarantine. The engine reads a segment through this class, which notes the first damage that any reading meets. From
+// then on the segment is not merged and shows in the statistics; what needs none of its damaged bytes goes on as
+// before. Two things can't be made good by reading on, so they hold for good:
+//   sealed off       the file can't be opened, or the journal's replay could not find out which of its documents are
+//   dead:
 //                    every reading fails
 //   unknown lengths  the sum of its live lengths can't be told, so its lengths are not given out either
 #ifndef ASHLAR_SRC_ENGINE_LIVE_SEGMENT_H_
@@ -108,8 +109,10 @@ class LiveSegment {
   absl::StatusOr<ByteBuffer> StoredOf(uint32_t ordinal) const;
   absl::Status VisitKeys(std::string_view from,
                          const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const;
-  segment::PostingCursor OpenTerm(format::IndexId index, std::string_view term) const;
-  segment::PostingCursor OpenPositions(format::IndexId index, std::string_view term) const;
+  segment::PostingCursor OpenTerm(format::IndexId index, std::string_view term,
+                                  std::pmr::memory_resource* memory = std::pmr::get_default_resource()) const;
+  segment::PostingCursor OpenPositions(format::IndexId index, std::string_view term,
+                                       std::pmr::memory_resource* memory = std::pmr::get_default_resource()) const;
   absl::StatusOr<segment::LengthReader> Lengths(format::IndexId index) const;
   // Whether this segment's share of the index's live lengths is in the sums exactly.
   absl::Status LengthsKnown(format::IndexId index) const;
@@ -127,8 +130,8 @@ class LiveSegment {
 
   // The live documents' lengths of an index, added up; nullopt, for good, if damage keeps them from being told.
   absl::StatusOr<std::optional<uint64_t>> SumLiveLengths(format::IndexId index);
-  // Takes the lengths of a document that dies from sums by index (fields by number, then the group). Where they can't be read
-  // the segment's share of the sum is not known any more: its mean length is taken.
+  // Takes the lengths of a document that dies from sums by index (fields by number, then the group). Where they can't
+  // be read the segment's share of the sum is not known any more: its mean length is taken.
   void SubtractLengths(const Schema& schema, uint32_t ordinal, std::vector<uint64_t>* sums);
 
   // All deaths at or before `floor`, by ascending ordinal.
@@ -137,7 +140,8 @@ class LiveSegment {
  private:
   template <class T>
   T Noted(T result) const {
-    if (result.ok()) [[likely]] return result;
+    if (result.ok()) [[likely]]
+      return result;
     return Explained(StatusOf(result));
   }
   static const absl::Status& StatusOf(const absl::Status& status) { return status; }
@@ -160,7 +164,7 @@ class LiveSegment {
   absl::Status seal_ ABSL_GUARDED_BY(damage_mutex_);
   std::atomic<bool> some_lengths_unknown_{false};
   absl::flat_hash_map<format::IndexId, absl::Status> lengths_unknown_ ABSL_GUARDED_BY(damage_mutex_);  // and why
-  bool unsettled_ = false;  // the writer's
+  bool unsettled_ = false;                                                                             // the writer's
 
   // Made at the first death. A bit is set after its sequence and after `last`, so who sees it sees those.
   struct Deaths {

@@ -4,6 +4,7 @@
 #define ASHLAR_SRC_ENGINE_READ_VIEW_H_
 
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,15 +23,19 @@ class SegmentSource {
   using Cursor = segment::PostingCursor;
   using Lengths = segment::LengthReader;
 
-  SegmentSource(const LiveSegment& live, uint32_t base, Sequence at)
-      : live_(&live), base_(base), at_(at), has_deaths_(live.has_deaths()) {}
+  // Its cursors are in `memory`.
+  SegmentSource(const LiveSegment& live, uint32_t base, Sequence at,
+                std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : live_(&live), base_(base), at_(at), has_deaths_(live.has_deaths()), memory_(memory) {}
   uint32_t document_count() const { return live_->document_count(); }
   uint32_t put_order_base() const { return base_; }
   bool has_deaths() const { return has_deaths_; }
   bool IsDead(uint32_t ordinal) const { return live_->IsDeadAt(ordinal, at_); }
   uint64_t DeadBits(uint32_t word) const { return live_->DeadBitsAt(word, at_); }
-  Cursor OpenTerm(format::IndexId index, std::string_view term) const { return live_->OpenTerm(index, term); }
-  Cursor OpenPositions(format::IndexId index, std::string_view term) const { return live_->OpenPositions(index, term); }
+  Cursor OpenTerm(format::IndexId index, std::string_view term) const { return live_->OpenTerm(index, term, memory_); }
+  Cursor OpenPositions(format::IndexId index, std::string_view term) const {
+    return live_->OpenPositions(index, term, memory_);
+  }
   absl::StatusOr<uint32_t> DeadPostings(format::IndexId index, std::string_view term) const {
     return live_->DeadPostings(index, term, at_);
   }
@@ -41,6 +46,7 @@ class SegmentSource {
   uint32_t base_;
   Sequence at_;
   bool has_deaths_;
+  std::pmr::memory_resource* memory_;
 };
 
 // The first documents of an overlay as of a snapshot. Borrowed from it.
@@ -78,8 +84,8 @@ class OverlaySource {
 static_assert(query::CountsDeadPostings<SegmentSource>);
 static_assert(query::CountsDeadPostings<OverlaySource>);
 
-// A live document's place, or nullopt. A key that is alive in one source is dead or absent in all others, so damage matters only
-// where nobody else has it.
+// A live document's place, or nullopt. A key that is alive in one source is dead or absent in all others, so damage
+// matters only where nobody else has it.
 absl::StatusOr<std::optional<Handle>> FindKey(const SnapshotState& snapshot, std::string_view key);
 absl::StatusOr<std::optional<Handle>> FindId(const SnapshotState& snapshot, DocumentId id);
 

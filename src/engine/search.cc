@@ -1,7 +1,8 @@
-// Search: runs a prepared query over the sources of one snapshot. Where damage may be passed over, it is run again without the
-// segment that was met, for what was counted in it is in the scores of all others.
+// Search: runs a prepared query over the sources of one snapshot. Where damage may be passed over, it is run again
+// without the segment that was met, for what was counted in it is in the scores of all others.
 #include <algorithm>
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "src/base/status.h"
 #include "src/engine/read_view.h"
 #include "src/query/execution.h"
+#include "src/query/search_arena.h"
 
 namespace ashlar::engine {
 namespace {
@@ -21,10 +23,11 @@ class Run {
         cell_(snapshot.cell()),
         overlay_(*view_.overlay, cell_.overlay_documents, view_.bases.back(), cell_.sequence) {
     sources_.reserve(view_.segments.size());  // runs point into it
+    runs_.reserve(view_.segments.size());
     for (size_t i = 0; i < view_.segments.size(); ++i) {
-      if (left_out[i]) continue;
-      sources_.emplace_back(*view_.segments[i], view_.bases[i], cell_.sequence);
-      runs_.emplace_back(&sources_.back(), static_cast<uint32_t>(i));
+      if (!left_out.empty() && left_out[i]) continue;
+      sources_.emplace_back(*view_.segments[i], view_.bases[i], cell_.sequence, arena_.memory());
+      runs_.emplace_back(&sources_.back(), static_cast<uint32_t>(i), arena_.memory());
     }
   }
 
@@ -37,15 +40,18 @@ class Run {
       const size_t at = SumIndex(*view_.schema, index);
       return at < cell_.length_sums.size() ? cell_.length_sums[at] : 0;
     };
-    ASHLAR_ASSIGN_OR_RETURN(query::Execution execution,
-                            query::Execution::Create(*query.terms(), *view_.schema, options, std::move(statistics)));
-    query::SourceRun<OverlaySource> overlay_run(&overlay_, static_cast<uint32_t>(view_.segments.size()));
+    ASHLAR_ASSIGN_OR_RETURN(
+        query::Execution execution,
+        query::Execution::Create(*query.terms(), *view_.schema, options, std::move(statistics), arena_.memory()));
+    query::SourceRun<OverlaySource> overlay_run(&overlay_, static_cast<uint32_t>(view_.segments.size()),
+                                                arena_.memory());
     for (query::SourceRun<SegmentSource>& run : runs_)
       ASHLAR_RETURN_IF_ERROR(Checked(run, execution.AddStatistics(&run)));
     ASHLAR_RETURN_IF_ERROR(execution.AddStatistics(&overlay_run));
     execution.FinishWeights();
     ASHLAR_RETURN_IF_ERROR(unknown_lengths_);
-    std::vector<std::pair<int32_t, query::SourceRun<SegmentSource>*>> order;
+    std::pmr::vector<std::pair<int32_t, query::SourceRun<SegmentSource>*>> order(arena_.memory());
+    order.reserve(runs_.size());
     for (query::SourceRun<SegmentSource>& run : runs_) order.emplace_back(INT32_MAX, &run);
     const size_t sources = runs_.size() + (overlay_.document_count() == 0 ? 0 : 1);
     if (sources > 1) {
@@ -56,7 +62,9 @@ class Run {
       }
       ASHLAR_RETURN_IF_ERROR(execution.Prepare(&overlay_run, sources).status());
       // What is likely to hold the best hits comes first and spares the others work.
-      std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+      std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+        return a.first != b.first ? a.first > b.first : a.second->index < b.second->index;
+      });
     }
     for (const auto& [bound, run] : order) {
       ASHLAR_RETURN_IF_ERROR(Checked(*run, execution.Run(run)));
@@ -86,11 +94,12 @@ class Run {
     }
   }
 
+  query::ArenaLoan arena_;  // ends last
   const View& view_;
   const Cell& cell_;
   const OverlaySource overlay_;
-  std::vector<SegmentSource> sources_;
-  std::vector<query::SourceRun<SegmentSource>> runs_;
+  std::pmr::vector<SegmentSource> sources_{arena_.memory()};
+  std::pmr::vector<query::SourceRun<SegmentSource>> runs_{arena_.memory()};
   std::optional<size_t> failed_;
   absl::Status unknown_lengths_;
 };
@@ -101,7 +110,7 @@ absl::StatusOr<SearchResult> Search(const SnapshotState& snapshot, const Prepare
                                     const SearchOptions& options) {
   if (query.terms() == nullptr) return InvalidArgument("the query was not prepared");
   const std::vector<std::shared_ptr<LiveSegment>>& segments = snapshot.view().segments;
-  std::vector<bool> left_out(segments.size(), false);
+  std::vector<bool> left_out;  // by segment; empty: none
   uint64_t documents_not_searched = 0;
   std::vector<absl::Status> damage;
   while (true) {  // at most once a segment, and once more
@@ -113,6 +122,7 @@ absl::StatusOr<SearchResult> Search(const SnapshotState& snapshot, const Prepare
       return result;
     }
     if (!options.allow_partial || !run.failed().has_value() || !IsDamage(result.status())) return result.status();
+    left_out.resize(segments.size(), false);
     left_out[*run.failed()] = true;
     documents_not_searched += segments[*run.failed()]->LiveCount(snapshot.cell().sequence);
     damage.push_back(result.status());

@@ -13,24 +13,30 @@ uint64_t LimitOf(const SearchOptions& options, uint64_t live_documents) {
 
 }  // namespace
 
-Execution::Execution(Plan plan, IndexStatistics statistics)
-    : plan_(std::move(plan)),
+Execution::Execution(std::shared_ptr<const Plan> plan, const SearchOptions& options, IndexStatistics statistics,
+                     std::pmr::memory_resource* memory)
+    : memory_(memory),
+      plan_(std::move(plan)),
+      options_(options),
       statistics_(std::move(statistics)),
-      states_(plan_.terms.size()),
-      phrase_states_(plan_.phrases.size()),
-      norms_(plan_.indexes.size()),
-      can_match_(!plan_.matches_nothing && statistics_.live_documents > 0),
-      collected_(LimitOf(plan_.options, statistics_.live_documents)) {
-  for (const PlannedPhrase& phrase : plan_.phrases) {
+      states_(plan_->terms.size(), memory),
+      phrase_states_(plan_->phrases.size(), memory),
+      phrase_words_(memory),
+      norms_(plan_->indexes.size(), memory),
+      can_match_(!plan_->matches_nothing && statistics_.live_documents > 0),
+      collected_(LimitOf(options_, statistics_.live_documents), memory),
+      ranges_(memory) {
+  for (const PlannedPhrase& phrase : plan_->phrases) {
     if (phrase.occur == Occur::kMustNot) continue;
     for (const PlacedWord& word : phrase.words) phrase_words_[{phrase.index, word.term}] = 0;
   }
 }
 
 absl::StatusOr<Execution> Execution::Create(const PreparedTerms& prepared, const Schema& schema,
-                                            const SearchOptions& options, IndexStatistics statistics) {
-  ASHLAR_ASSIGN_OR_RETURN(Plan plan, MakePlan(prepared, schema, options));
-  return Execution(std::move(plan), std::move(statistics));
+                                            const SearchOptions& options, IndexStatistics statistics,
+                                            std::pmr::memory_resource* memory) {
+  ASHLAR_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, MakePlan(prepared, schema, options));
+  return Execution(std::move(plan), options, std::move(statistics), memory);
 }
 
 double Execution::IdfOf(uint64_t live_frequency) const {
@@ -44,31 +50,31 @@ std::optional<double> Execution::WeightOf(const PlannedPhrase& phrase) const {
     if (live_frequency == 0) return std::nullopt;
     idf += IdfOf(live_frequency);
   }
-  return Weight(idf, plan_.options.k1, phrase.boost);
+  return Weight(idf, options_.k1, phrase.boost);
 }
 
 void Execution::FinishWeights() {
   if (!can_match_) return;
-  const SearchOptions& options = plan_.options;
   for (size_t i = 0; i < norms_.size(); ++i) {
     uint64_t length_sum = 0;
-    if (!plan_.indexes[i].is_key) {
-      for (const format::IndexId member : plan_.indexes[i].members) length_sum += statistics_.length_sum(member);
+    if (!plan_->indexes[i].is_key) {
+      for (const format::IndexId member : plan_->indexes[i].members) length_sum += statistics_.length_sum(member);
     }
-    norms_[i] = MakeNorm(options.k1, options.b, length_sum, statistics_.live_documents);
+    norms_[i] = MakeNorm(options_.k1, options_.b, length_sum, statistics_.live_documents);
   }
-  std::vector<double> weights(plan_.terms.size());
-  std::vector<double> scoring;
-  for (size_t i = 0; i < plan_.terms.size(); ++i) {
-    const PlannedTerm& term = plan_.terms[i];
+  std::pmr::vector<double> weights(plan_->terms.size(), memory_);
+  std::pmr::vector<double> scoring(memory_);
+  scoring.reserve(plan_->terms.size() + plan_->phrases.size());
+  for (size_t i = 0; i < plan_->terms.size(); ++i) {
+    const PlannedTerm& term = plan_->terms[i];
     if (term.occur == Occur::kMust && !states_[i].scores()) can_match_ = false;
     if (term.occur == Occur::kMustNot || !states_[i].scores()) continue;
-    weights[i] = Weight(IdfOf(states_[i].live_frequency), options.k1, term.boost);
+    weights[i] = Weight(IdfOf(states_[i].live_frequency), options_.k1, term.boost);
     scoring.push_back(weights[i]);
   }
-  std::vector<double> phrase_weights(plan_.phrases.size());
-  for (size_t i = 0; i < plan_.phrases.size(); ++i) {
-    const PlannedPhrase& phrase = plan_.phrases[i];
+  std::pmr::vector<double> phrase_weights(plan_->phrases.size(), memory_);
+  for (size_t i = 0; i < plan_->phrases.size(); ++i) {
+    const PlannedPhrase& phrase = plan_->phrases[i];
     if (phrase.occur == Occur::kMustNot) continue;
     const std::optional<double> weight = WeightOf(phrase);
     if (phrase.occur == Occur::kMust && !weight.has_value()) can_match_ = false;
@@ -79,9 +85,9 @@ void Execution::FinishWeights() {
   }
   if (scoring.empty()) can_match_ = false;
   if (!can_match_) return;
-  scale_ = ScaleOf(std::move(scoring));
-  for (size_t i = 0; i < plan_.terms.size(); ++i) states_[i].weight = ScaledWeight(weights[i], scale_);
-  for (size_t i = 0; i < plan_.phrases.size(); ++i) phrase_states_[i].weight = ScaledWeight(phrase_weights[i], scale_);
+  scale_ = ScaleOf(scoring);
+  for (size_t i = 0; i < plan_->terms.size(); ++i) states_[i].weight = ScaledWeight(weights[i], scale_);
+  for (size_t i = 0; i < plan_->phrases.size(); ++i) phrase_states_[i].weight = ScaledWeight(phrase_weights[i], scale_);
 }
 
 Handle Execution::HandleOf(uint32_t put_order) const {
@@ -96,7 +102,7 @@ SearchResult Execution::Results() {
   collected_.scratch.GiveBack();
   std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.base < b.base; });
   SearchResult result;
-  const Traversal asked = plan_.options.traversal;
+  const Traversal asked = options_.traversal;
   result.traversal = asked == Traversal::kExhaustive ? asked : pruned_ ? Traversal::kPruned : Traversal::kDaat;
   result.total = collected_.total;
   result.total_is_exact = collected_.total_is_exact;
@@ -105,10 +111,10 @@ SearchResult Execution::Results() {
     result.total_is_exact = true;
   }
   result.postings_read = collected_.postings_read;
-  const std::vector<uint64_t> keys = collected_.top.Take();
-  if (plan_.options.offset >= keys.size()) return result;
-  result.hits.reserve(keys.size() - plan_.options.offset);
-  for (size_t i = plan_.options.offset; i < keys.size(); ++i) {
+  const std::span<const uint64_t> keys = collected_.top.Take();
+  if (options_.offset >= keys.size()) return result;
+  result.hits.reserve(keys.size() - options_.offset);
+  for (size_t i = options_.offset; i < keys.size(); ++i) {
     result.hits.push_back({HandleOf(TopK::PutOrderOf(keys[i])), ScoreOf(TopK::ScoreOf(keys[i]), scale_)});
   }
   return result;

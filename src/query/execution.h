@@ -17,8 +17,8 @@
 // frequencies are those of live documents over all sources, which is why no source can be scored before all were
 // counted. The order of the sources does not change the answer.
 //
-// Owns: its plan and what it collected. Threads: one. Errors: InvalidArgument from Create; what a cursor or the lengths
-// of a source report (DataLoss), from AddStatistics and Run; after an error there are no results.
+// Owns: what it collected, in memory that must outlive it. Threads: one. Errors: InvalidArgument from Create; what a
+// cursor or the lengths of a source report (DataLoss), from AddStatistics and Run; after an error there are no results.
 #ifndef ASHLAR_SRC_QUERY_EXECUTION_H_
 #define ASHLAR_SRC_QUERY_EXECUTION_H_
 
@@ -27,6 +27,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,7 +77,9 @@ using PrunedOf = typename PrunedIfBounded<S>::type;
 // One source in one search. `source` must outlive it.
 template <Source S>
 struct SourceRun {
-  SourceRun(const S* searched, uint32_t handle_source) : source(searched), index(handle_source) {}
+  SourceRun(const S* searched, uint32_t handle_source,
+            std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : source(searched), index(handle_source), cursors(memory), opened(memory) {}
 
   using Cursor = typename S::Cursor;
   using Lengths = typename S::Lengths;
@@ -84,16 +87,17 @@ struct SourceRun {
   const S* source;
   uint32_t index;  // Handle::source of its hits
   // Cursors that counting opened and did not move, by term: Run goes on with them and saves the look-ups.
-  std::vector<Cursor> cursors;
+  std::pmr::vector<Cursor> cursors;
   // What Prepare opened: Run goes on with it.
-  std::vector<OpenedTerm<Cursor, Lengths>> opened;
-  std::unique_ptr<PrunedOf<S>> pruned;
+  OpenedTerms<Cursor, Lengths> opened;
+  ArenaPtr<PrunedOf<S>> pruned;
 };
 
 class Execution {
  public:
   static absl::StatusOr<Execution> Create(const PreparedTerms& prepared, const Schema& schema,
-                                          const SearchOptions& options, IndexStatistics statistics);
+                                          const SearchOptions& options, IndexStatistics statistics,
+                                          std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   // Adds the source's live postings of each term.
   template <Source S>
@@ -108,7 +112,7 @@ class Execution {
   absl::Status Run(SourceRun<S>* run);
   SearchResult Results();
   // From the query alone: no source is looked at.
-  bool matches_nothing() const { return plan_.matches_nothing || statistics_.live_documents == 0; }
+  bool matches_nothing() const { return plan_->matches_nothing || statistics_.live_documents == 0; }
 
  private:
   // With more terms, open cursors of all sources at once would take too much memory.
@@ -129,16 +133,15 @@ class Execution {
     uint32_t index;
   };
 
-  Execution(Plan plan, IndexStatistics statistics);
+  Execution(std::shared_ptr<const Plan> plan, const SearchOptions& options, IndexStatistics statistics,
+            std::pmr::memory_resource* memory);
 
   Handle HandleOf(uint32_t put_order) const;
-  bool may_prune() const {
-    return plan_.options.traversal == Traversal::kAuto || plan_.options.traversal == Traversal::kPruned;
-  }
+  bool may_prune() const { return options_.traversal == Traversal::kAuto || options_.traversal == Traversal::kPruned; }
   // An exact total needs every match, unless it is the document frequency of the only term.
-  bool needs_every_match() const { return plan_.options.total == Total::kExact && !counts_only_term(); }
+  bool needs_every_match() const { return options_.total == Total::kExact && !counts_only_term(); }
   bool counts_only_term() const {
-    return plan_.phrases.empty() && plan_.terms.size() == 1 && plan_.terms[0].occur != Occur::kMustNot;
+    return plan_->phrases.empty() && plan_->terms.size() == 1 && plan_->terms[0].occur != Occur::kMustNot;
   }
 
   double IdfOf(uint64_t live_frequency) const;
@@ -176,7 +179,7 @@ class Execution {
   template <class C, class S>
   absl::Status RunMerged(const SourceRun<S>& run);
   template <class C, class S>
-  absl::Status OpenSingle(SourceRun<S>* run, std::vector<OpenedTerm<C, typename S::Lengths>>* opened);
+  absl::Status OpenSingle(SourceRun<S>* run, OpenedTerms<C, typename S::Lengths>* opened);
   template <class C, class S>
   absl::Status RunSingle(SourceRun<S>* run);
   // The query is one phrase in one index, and its total need not be exact.
@@ -184,42 +187,44 @@ class Execution {
   absl::Status RunPhrase(SourceRun<S>* run);
   template <class C, class S>
   absl::Status RunWith(SourceRun<S>* run) {
-    return plan_.has_merged_index ? RunMerged<C>(*run) : RunSingle<C>(run);
+    return plan_->has_merged_index ? RunMerged<C>(*run) : RunSingle<C>(run);
   }
   // Adds the source's matches to the total, which the page alone does not tell.
   template <class S, class C, class L>
-  void CountMatches(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
-    MatchCounter<S, C, L> counter(source, terms);
+  void CountMatches(const S& source, OpenedTerms<C, L>* terms) {
+    MatchCounter<S, C, L> counter(source, terms, memory_);
     collected_.total += counter.Count();
     collected_.postings_read += counter.postings_read();
   }
   template <class S, class C, class L>
-  absl::Status Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms);
+  absl::Status Traverse(const S& source, OpenedTerms<C, L>* terms);
   template <class S, class C, class L>
-  bool Prunes(const S& source, const std::vector<OpenedTerm<C, L>>& terms) const;
+  bool Prunes(const S& source, const OpenedTerms<C, L>& terms) const;
   template <class S, class C, class L>
-  std::unique_ptr<Pruned<S, C, L>> MakePruned(const S& source, std::vector<OpenedTerm<C, L>>* terms);
+  ArenaPtr<Pruned<S, C, L>> MakePruned(const S& source, OpenedTerms<C, L>* terms);
   template <class S, class C, class L>
-  absl::Status FinishPruned(const std::vector<OpenedTerm<C, L>>& terms, Pruned<S, C, L>* pruned);
+  absl::Status FinishPruned(const OpenedTerms<C, L>& terms, Pruned<S, C, L>* pruned);
   // A damaged cursor looks like one at its end, so nothing counts before all were asked.
   template <class C, class L>
-  static absl::Status StatusOf(const std::vector<OpenedTerm<C, L>>& terms) {
+  static absl::Status StatusOf(const OpenedTerms<C, L>& terms) {
     for (const OpenedTerm<C, L>& term : terms) ASHLAR_RETURN_IF_ERROR(term.cursor.status());
     return absl::OkStatus();
   }
 
-  Plan plan_;
+  std::pmr::memory_resource* memory_;
+  std::shared_ptr<const Plan> plan_;
+  SearchOptions options_;
   IndexStatistics statistics_;
-  std::vector<TermState> states_;           // by term of the plan
-  std::vector<PhraseState> phrase_states_;  // by phrase of the plan
-  std::map<std::pair<uint32_t, std::string>, uint64_t>
-      phrase_words_;         // live documents by (index, word) of scoring phrases
-  std::vector<Norm> norms_;  // by index of the plan
+  std::pmr::vector<TermState> states_;           // by term of the plan
+  std::pmr::vector<PhraseState> phrase_states_;  // by phrase of the plan
+  // Live documents by (index, word) of scoring phrases.
+  std::pmr::map<std::pair<uint32_t, std::string_view>, uint64_t> phrase_words_;
+  std::pmr::vector<Norm> norms_;  // by index of the plan
   int scale_ = 0;
   bool can_match_ = true;
   bool pruned_ = false;
   Collected collected_;
-  std::vector<Range> ranges_;
+  std::pmr::vector<Range> ranges_;
 };
 
 template <class S, class C>
@@ -258,7 +263,7 @@ absl::StatusOr<uint64_t> Execution::CountMerged(const S& source, const PlannedIn
 template <class S>
 absl::Status Execution::CountPhraseWords(const S& source) {
   for (auto& [word, live_frequency] : phrase_words_) {
-    const PlannedIndex& index = plan_.indexes[word.first];
+    const PlannedIndex& index = plan_->indexes[word.first];
     if (index.members.size() > 1) {
       ASHLAR_ASSIGN_OR_RETURN(const uint64_t live, CountMerged(source, index, word.second));
       live_frequency += live;
@@ -293,7 +298,7 @@ std::vector<typename PhraseMatcher<typename S::Cursor>::Word> Execution::OpenWor
 template <class C, class S, class Part>
 MergedCursor<C> Execution::OpenMerged(const S& source, const Part& part) const {
   std::vector<C> members;
-  for (const format::IndexId member : plan_.indexes[part.index].members)
+  for (const format::IndexId member : plan_->indexes[part.index].members)
     members.push_back(Open<C>(source, member, part));
   return MergedCursor<C>(std::move(members));
 }
@@ -304,10 +309,11 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
   if (!can_match_ || source.document_count() == 0) return absl::OkStatus();
   ranges_.push_back({source.put_order_base(), run->index});
   const bool walk = source.has_deaths() && !CountsDeadPostings<S>;
-  const bool keep = !plan_.has_merged_index && plan_.phrases.empty() && !walk && plan_.terms.size() <= kKeptCursorsMax;
-  for (size_t i = 0; i < plan_.terms.size(); ++i) {
-    const PlannedTerm& term = plan_.terms[i];
-    const PlannedIndex& index = plan_.indexes[term.index];
+  const bool keep =
+      !plan_->has_merged_index && plan_->phrases.empty() && !walk && plan_->terms.size() <= kKeptCursorsMax;
+  for (size_t i = 0; i < plan_->terms.size(); ++i) {
+    const PlannedTerm& term = plan_->terms[i];
+    const PlannedIndex& index = plan_->indexes[term.index];
     if (term.occur == Occur::kMustNot && !keep) continue;
     if (index.members.size() > 1) {
       ASHLAR_ASSIGN_OR_RETURN(const uint64_t live, CountMerged(source, index, term.term));
@@ -326,21 +332,21 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
 }
 
 template <class S, class C, class L>
-bool Execution::Prunes(const S& source, const std::vector<OpenedTerm<C, L>>& terms) const {
+bool Execution::Prunes(const S& source, const OpenedTerms<C, L>& terms) const {
   using P = Pruned<S, C, L>;
   if (!may_prune() || !P::Suits(terms)) return false;
   if constexpr (!HasDeadBits<S>) {  // nobody can count apart
     if (needs_every_match() && !P::CountsAll(source, terms)) return false;
   }
-  return plan_.options.traversal == Traversal::kPruned || P::IsWorthIt(terms);
+  return options_.traversal == Traversal::kPruned || P::IsWorthIt(terms);
 }
 
 template <class S, class C, class L>
-absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
+absl::Status Execution::Traverse(const S& source, OpenedTerms<C, L>* terms) {
   if constexpr (BoundedCursor<C>) {
     if (Prunes<S, C, L>(source, *terms)) return FinishPruned(*terms, MakePruned<S, C, L>(source, terms).get());
   }
-  if (plan_.options.traversal == Traversal::kExhaustive) {
+  if (options_.traversal == Traversal::kExhaustive) {
     Exhaustive<S, C, L>(source, terms, &collected_).Run();
   } else {
     DocumentAtATime<S, C, L>(source, terms, &collected_).Run();
@@ -349,50 +355,50 @@ absl::Status Execution::Traverse(const S& source, std::vector<OpenedTerm<C, L>>*
 }
 
 template <class S, class C, class L>
-std::unique_ptr<Pruned<S, C, L>> Execution::MakePruned(const S& source, std::vector<OpenedTerm<C, L>>* terms) {
+ArenaPtr<Pruned<S, C, L>> Execution::MakePruned(const S& source, OpenedTerms<C, L>* terms) {
   const bool must_count = needs_every_match() && !Pruned<S, C, L>::CountsAll(source, *terms);
   // Before the other one remembers what its cursors have decoded.
   if constexpr (HasDeadBits<S>) {
     if (must_count) CountMatches(source, terms);
   }
-  return std::make_unique<Pruned<S, C, L>>(source, terms, !must_count, &collected_);
+  return NewIn<Pruned<S, C, L>>(memory_, source, terms, !must_count, &collected_);
 }
 
 template <class S, class C, class L>
-absl::Status Execution::FinishPruned(const std::vector<OpenedTerm<C, L>>& terms, Pruned<S, C, L>* pruned) {
+absl::Status Execution::FinishPruned(const OpenedTerms<C, L>& terms, Pruned<S, C, L>* pruned) {
   pruned_ = true;
   pruned->Run();
   return StatusOf(terms);
 }
 
 template <class C, class S>
-absl::Status Execution::OpenSingle(SourceRun<S>* run, std::vector<OpenedTerm<C, typename S::Lengths>>* opened_terms) {
+absl::Status Execution::OpenSingle(SourceRun<S>* run, OpenedTerms<C, typename S::Lengths>* opened_terms) {
   using L = typename S::Lengths;
   const S& source = *run->source;
-  const bool kept = !run->cursors.empty() && run->cursors.size() == plan_.terms.size();
-  std::vector<L> lengths(plan_.indexes.size());
-  for (size_t i = 0; i < plan_.indexes.size(); ++i) {
+  const bool kept = !run->cursors.empty() && run->cursors.size() == plan_->terms.size();
+  std::pmr::vector<L> lengths(plan_->indexes.size(), memory_);
+  for (size_t i = 0; i < plan_->indexes.size(); ++i) {
     if (norms_[i].b == 0) continue;  // then lengths do not matter
-    ASHLAR_ASSIGN_OR_RETURN(lengths[i], source.OpenLengths(plan_.indexes[i].members[0]));
+    ASHLAR_ASSIGN_OR_RETURN(lengths[i], source.OpenLengths(plan_->indexes[i].members[0]));
   }
-  std::vector<OpenedTerm<C, L>>& opened = *opened_terms;
-  opened.reserve(plan_.terms.size() + plan_.phrases.size());
+  OpenedTerms<C, L>& opened = *opened_terms;
+  opened.reserve(plan_->terms.size() + plan_->phrases.size());
   const auto add = [&](const auto& part, float weight, C cursor) {
     opened.push_back({part.occur, weight, norms_[part.index], lengths[part.index], std::move(cursor)});
     return opened.back().cursor.status();
   };
-  for (size_t i = 0; i < plan_.terms.size(); ++i) {
-    const PlannedTerm& term = plan_.terms[i];
+  for (size_t i = 0; i < plan_->terms.size(); ++i) {
+    const PlannedTerm& term = plan_->terms[i];
     if (term.occur != Occur::kMustNot && !states_[i].scores()) continue;
-    const format::IndexId member = plan_.indexes[term.index].members[0];
+    const format::IndexId member = plan_->indexes[term.index].members[0];
     ASHLAR_RETURN_IF_ERROR(
         add(term, states_[i].weight, kept ? C(std::move(run->cursors[i])) : Open<C>(source, member, term)));
   }
   if constexpr (!std::is_same_v<C, typename S::Cursor>) {
-    for (size_t i = 0; i < plan_.phrases.size(); ++i) {
-      const PlannedPhrase& phrase = plan_.phrases[i];
+    for (size_t i = 0; i < plan_->phrases.size(); ++i) {
+      const PlannedPhrase& phrase = plan_->phrases[i];
       if (phrase.occur != Occur::kMustNot && !phrase_states_[i].scores) continue;
-      const format::IndexId member = plan_.indexes[phrase.index].members[0];
+      const format::IndexId member = plan_->indexes[phrase.index].members[0];
       ASHLAR_RETURN_IF_ERROR(add(phrase, phrase_states_[i].weight, Open<C>(source, member, phrase)));
     }
   }
@@ -401,7 +407,7 @@ absl::Status Execution::OpenSingle(SourceRun<S>* run, std::vector<OpenedTerm<C, 
 
 template <class C, class S>
 absl::Status Execution::RunSingle(SourceRun<S>* run) {
-  std::vector<OpenedTerm<C, typename S::Lengths>> opened;
+  OpenedTerms<C, typename S::Lengths> opened(memory_);
   ASHLAR_RETURN_IF_ERROR(OpenSingle(run, &opened));
   return Traverse(*run->source, &opened);
 }
@@ -411,30 +417,30 @@ absl::Status Execution::RunMerged(const SourceRun<S>& run) {
   using M = MergedCursor<C>;
   using L = MergedLengths<typename S::Lengths>;
   const S& source = *run.source;
-  std::vector<L> lengths(plan_.indexes.size());
-  for (size_t i = 0; i < plan_.indexes.size(); ++i) {
+  std::pmr::vector<L> lengths(plan_->indexes.size(), memory_);
+  for (size_t i = 0; i < plan_->indexes.size(); ++i) {
     if (norms_[i].b == 0) continue;
     std::vector<typename S::Lengths> members;
-    for (const format::IndexId member : plan_.indexes[i].members) {
+    for (const format::IndexId member : plan_->indexes[i].members) {
       ASHLAR_ASSIGN_OR_RETURN(auto one, source.OpenLengths(member));
       members.push_back(std::move(one));
     }
     lengths[i] = L(std::move(members));
   }
-  std::vector<OpenedTerm<M, L>> opened;
-  opened.reserve(plan_.terms.size() + plan_.phrases.size());
+  OpenedTerms<M, L> opened(memory_);
+  opened.reserve(plan_->terms.size() + plan_->phrases.size());
   const auto add = [&](const auto& part, float weight) {
     opened.push_back({part.occur, weight, norms_[part.index], lengths[part.index], OpenMerged<C>(source, part)});
     return opened.back().cursor.status();
   };
-  for (size_t i = 0; i < plan_.terms.size(); ++i) {
-    if (plan_.terms[i].occur != Occur::kMustNot && !states_[i].scores()) continue;
-    ASHLAR_RETURN_IF_ERROR(add(plan_.terms[i], states_[i].weight));
+  for (size_t i = 0; i < plan_->terms.size(); ++i) {
+    if (plan_->terms[i].occur != Occur::kMustNot && !states_[i].scores()) continue;
+    ASHLAR_RETURN_IF_ERROR(add(plan_->terms[i], states_[i].weight));
   }
   if constexpr (!std::is_same_v<C, typename S::Cursor>) {
-    for (size_t i = 0; i < plan_.phrases.size(); ++i) {
-      if (plan_.phrases[i].occur != Occur::kMustNot && !phrase_states_[i].scores) continue;
-      ASHLAR_RETURN_IF_ERROR(add(plan_.phrases[i], phrase_states_[i].weight));
+    for (size_t i = 0; i < plan_->phrases.size(); ++i) {
+      if (plan_->phrases[i].occur != Occur::kMustNot && !phrase_states_[i].scores) continue;
+      ASHLAR_RETURN_IF_ERROR(add(plan_->phrases[i], phrase_states_[i].weight));
     }
   }
   return Traverse(source, &opened);
@@ -445,12 +451,12 @@ absl::Status Execution::RunPhrase(SourceRun<S>* run) {
   using C = typename S::Cursor;
   using L = typename S::Lengths;
   if constexpr (CanPrunePhrases<C, L>) {
-    const PlannedPhrase& phrase = plan_.phrases[0];
+    const PlannedPhrase& phrase = plan_->phrases[0];
     const Norm& norm = norms_[phrase.index];
-    const format::IndexId member = plan_.indexes[phrase.index].members[0];
+    const format::IndexId member = plan_->indexes[phrase.index].members[0];
     auto words = OpenWords(*run->source, member, phrase);
     for (const auto& word : words) ASHLAR_RETURN_IF_ERROR(word.cursor.status());
-    if (plan_.options.traversal == Traversal::kPruned || PrunedPhrase<S, C, L>::IsWorthIt(words)) {
+    if (options_.traversal == Traversal::kPruned || PrunedPhrase<S, C, L>::IsWorthIt(words)) {
       L lengths;
       if (norm.b != 0) {
         ASHLAR_ASSIGN_OR_RETURN(lengths, run->source->OpenLengths(member));
@@ -468,7 +474,7 @@ absl::StatusOr<int32_t> Execution::Prepare(SourceRun<S>* run, size_t sources) {
   using C = typename S::Cursor;
   if constexpr (BoundedCursor<C>) {
     if (!can_match_ || run->source->document_count() == 0 || !may_prune()) return INT32_MAX;
-    if (plan_.has_merged_index || !plan_.phrases.empty() || plan_.terms.size() > kKeptCursorsMax) return INT32_MAX;
+    if (plan_->has_merged_index || !plan_->phrases.empty() || plan_->terms.size() > kKeptCursorsMax) return INT32_MAX;
     ASHLAR_RETURN_IF_ERROR(OpenSingle(run, &run->opened));
     if (!Prunes<S, C, typename S::Lengths>(*run->source, run->opened)) return INT32_MAX;
     run->pruned = MakePruned<S, C, typename S::Lengths>(*run->source, &run->opened);
@@ -485,11 +491,11 @@ absl::Status Execution::Run(SourceRun<S>* run) {
     if (run->pruned != nullptr) return FinishPruned(run->opened, run->pruned.get());
   }
   if (!run->opened.empty()) return Traverse(*run->source, &run->opened);
-  const bool only_phrase = plan_.terms.empty() && plan_.phrases.size() == 1 && !plan_.has_merged_index;
+  const bool only_phrase = plan_->terms.empty() && plan_->phrases.size() == 1 && !plan_->has_merged_index;
   if (only_phrase && may_prune() && !needs_every_match()) return RunPhrase(run);
   // A cursor that may be a phrase costs more: only for those who ask for one.
   using C = typename S::Cursor;
-  return plan_.phrases.empty() ? RunWith<C>(run) : RunWith<PartCursor<C>>(run);
+  return plan_->phrases.empty() ? RunWith<C>(run) : RunWith<PartCursor<C>>(run);
 }
 
 }  // namespace ashlar::query

@@ -27,10 +27,10 @@ struct LengthClasses {
   // Limits that cut the lengths of these documents into parts. False if they do not differ.
   bool Choose(const std::byte* column, uint32_t documents) {
     constexpr uint32_t kSampled = 64;
-    constexpr std::array<size_t, simd::kLengthClasses - 1> kPlaces = {kSampled / 6, kSampled * 2 / 5, kSampled * 7 / 10};
+    constexpr std::array<size_t, simd::kLengthClasses - 1> kPlaces = {kSampled / 6, kSampled * 2 / 5,
+                                                                      kSampled * 7 / 10};
     std::array<uint16_t, kSampled> sample;
-    for (uint32_t i = 0; i < kSampled; ++i)
-      sample[i] = LoadU16(column + 2 * (uint64_t{documents} * i / kSampled));
+    for (uint32_t i = 0; i < kSampled; ++i) sample[i] = LoadU16(column + 2 * (uint64_t{documents} * i / kSampled));
     std::sort(sample.begin(), sample.end());
     for (size_t i = 0; i < limits.size(); ++i) limits[i] = sample[kPlaces[i]];
     return sample.front() != sample.back();

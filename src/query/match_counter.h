@@ -8,11 +8,13 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
 #include "format/dense_window.h"
+#include "src/query/search_arena.h"
 #include "src/query/traversal.h"
 #include "src/simd/kernels.h"
 #include "src/simd/scatter.h"
@@ -146,16 +148,16 @@ class MatchList {
 template <class S, class C, class L>
 class MatchCounter {
  public:
-  MatchCounter(const S& source, std::vector<OpenedTerm<C, L>>* terms) : source_(source) {
+  MatchCounter(const S& source, OpenedTerms<C, L>* terms, std::pmr::memory_resource* memory)
+      : source_(source), lists_(memory), must_(memory), should_(memory), must_not_(memory) {
     for (OpenedTerm<C, L>& term : *terms) {
       lists_.emplace_back(&term.cursor);
-      const auto of_its_kind = term.occur == Occur::kMust     ? &must_
-                               : term.occur == Occur::kShould ? &should_
-                                                              : &must_not_;
-      of_its_kind->push_back(&lists_.back());
+      if (term.occur != Occur::kMust) {
+        (term.occur == Occur::kShould ? should_ : must_not_).push_back(&lists_.back());
+        continue;
+      }
+      InsertSorted(&must_, &lists_.back(), [](const List* a, const List* b) { return a->postings() < b->postings(); });
     }
-    std::stable_sort(must_.begin(), must_.end(),
-                     [](const List* a, const List* b) { return a->postings() < b->postings(); });
   }
 
   // Nothing that counts, after damage: cursors say so.
@@ -202,10 +204,10 @@ class MatchCounter {
   }
 
   const S& source_;
-  std::deque<List> lists_;   // which do not move
-  std::vector<List*> must_;  // rarest first
-  std::vector<List*> should_;
-  std::vector<List*> must_not_;
+  std::pmr::list<List> lists_;    // which do not move
+  std::pmr::vector<List*> must_;  // rarest first
+  std::pmr::vector<List*> should_;
+  std::pmr::vector<List*> must_not_;
   StretchBits matches_;
   StretchBits found_;
 };

@@ -184,9 +184,9 @@ class Planner {
     return absl::OkStatus();
   }
 
-  Plan Finish(const SearchOptions& options) {
-    Plan plan;
-    plan.options = options;
+  std::shared_ptr<const Plan> Finish() {
+    auto made = std::make_shared<Plan>();
+    Plan& plan = *made;
     plan.matches_nothing = true;
     for (auto& [key, part] : parts_) {
       const auto& [members, words, excludes] = key;
@@ -203,7 +203,7 @@ class Planner {
         plan.phrases.push_back({occur, index, words, boosts});
       }
     }
-    return plan;
+    return made;
   }
 
  private:
@@ -246,6 +246,22 @@ class Planner {
   std::map<Key, Part> parts_;
 };
 
+absl::StatusOr<std::shared_ptr<const Plan>> PlanAnew(const PreparedTerms& prepared, const Schema& schema,
+                                                     const SearchOptions& options) {
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint32_t> searched, SearchedFields(schema, options));
+  Planner planner(prepared, schema);
+  for (const PreparedClause& clause : prepared.clauses) ASHLAR_RETURN_IF_ERROR(planner.Add(clause, searched));
+  return planner.Finish();
+}
+
+// Whether a plan made for this schema, or for one with fewer or more fields, can be used.
+bool Suits(const Plan& plan, const Schema& schema) {
+  return std::all_of(plan.indexes.begin(), plan.indexes.end(), [&](const PlannedIndex& index) {
+    return index.members[0] == format::kGroupIndex ? !schema.default_group.empty()
+                                                   : index.members.back() < schema.fields.size();
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const PreparedTerms>> Prepare(const Query& query, const Schema& schema,
@@ -260,15 +276,17 @@ absl::StatusOr<std::shared_ptr<const PreparedTerms>> Prepare(const Query& query,
     ASHLAR_ASSIGN_OR_RETURN(PreparedClause one, PrepareClause(clause, schema, analyzer_fields, analyzer));
     prepared->clauses.push_back(std::move(one));
   }
+  absl::StatusOr<std::shared_ptr<const Plan>> plan = PlanAnew(*prepared, schema, SearchOptions());
+  if (plan.ok()) prepared->default_plan = *std::move(plan);
   return prepared;
 }
 
-absl::StatusOr<Plan> MakePlan(const PreparedTerms& prepared, const Schema& schema, const SearchOptions& options) {
+absl::StatusOr<std::shared_ptr<const Plan>> MakePlan(const PreparedTerms& prepared, const Schema& schema,
+                                                     const SearchOptions& options) {
   ASHLAR_RETURN_IF_ERROR(CheckOptions(options));
-  ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint32_t> searched, SearchedFields(schema, options));
-  Planner planner(prepared, schema);
-  for (const PreparedClause& clause : prepared.clauses) ASHLAR_RETURN_IF_ERROR(planner.Add(clause, searched));
-  return planner.Finish(options);
+  if (options.fields.empty() && prepared.default_plan != nullptr && Suits(*prepared.default_plan, schema))
+    return prepared.default_plan;
+  return PlanAnew(prepared, schema, options);
 }
 
 }  // namespace ashlar::query

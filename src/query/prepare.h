@@ -44,10 +44,14 @@ struct PreparedClause {
   std::vector<std::vector<PlacedWord>> words;
 };
 
+struct Plan;
+
 // Immutable once made; what a PreparedQuery holds.
 struct PreparedTerms {
   std::vector<AnalyzerOptions> analyzers;
   std::vector<PreparedClause> clauses;
+  // For searches of the default group; null: such a search is an error, which planning it tells.
+  std::shared_ptr<const Plan> default_plan;
 };
 
 // InvalidArgument: no positive clause, an unknown field, a field that can't be searched (numbers, dates, bytes), a word
@@ -79,20 +83,20 @@ struct PlannedPhrase {
   double boost = 1;
 };
 
-// What one search does. Its terms and phrases are distinct and in an order that does not depend on the order of the
+// What a search looks for. Its terms and phrases are distinct and in an order that does not depend on the order of the
 // clauses.
 struct Plan {
   std::vector<PlannedIndex> indexes;
   std::vector<PlannedTerm> terms;
   std::vector<PlannedPhrase> phrases;
-  SearchOptions options;
   bool has_merged_index = false;
   bool matches_nothing = false;  // the analyzer removed every positive word
 };
 
 // InvalidArgument: options out of range, fields that are unknown, repeated, not text, or of different analyzers, or
 // that keep no positions for a phrase.
-absl::StatusOr<Plan> MakePlan(const PreparedTerms& prepared, const Schema& schema, const SearchOptions& options);
+absl::StatusOr<std::shared_ptr<const Plan>> MakePlan(const PreparedTerms& prepared, const Schema& schema,
+                                                     const SearchOptions& options);
 
 }  // namespace ashlar::query
 

@@ -22,14 +22,16 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
+#include <memory_resource>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "format/layout.h"
 #include "src/query/pruned_list.h"
+#include "src/query/search_arena.h"
 #include "src/query/traversal.h"
 #include "src/simd/kernels.h"
 #include "src/simd/scatter.h"
@@ -45,21 +47,21 @@ class Pruned {
   using List = PrunedList<C, L>;
 
   // Whether it can do this query.
-  static bool Suits(const std::vector<Term>& terms) {
+  static bool Suits(const OpenedTerms<C, L>& terms) {
     return std::all_of(terms.begin(), terms.end(),
                        [](const Term& term) { return term.occur == Occur::kMustNot || term.cursor.is_bounded(); });
   }
   // Whether it finds every match all the same, and counts them.
-  static bool CountsAll(const S& source, const std::vector<Term>& terms) {
+  static bool CountsAll(const S& source, const OpenedTerms<C, L>& terms) {
     return HasMust(terms) ? FollowsRarest(source, terms) : PostingsOf(terms) <= kFewPostings;
   }
   // Whether it is faster than reading one document after the other.
-  static bool IsWorthIt(const std::vector<Term>& terms) {
+  static bool IsWorthIt(const OpenedTerms<C, L>& terms) {
     return (HasMust(terms) ? RarestOf(terms) : PostingsOf(terms)) > kVeryFewPostings;
   }
 
   // `adds_to_total`: what it offers counts, and the total is exact if that is all. Otherwise somebody else counts.
-  Pruned(const S& source, std::vector<Term>* terms, bool adds_to_total, Collected* out)
+  Pruned(const S& source, OpenedTerms<C, L>* terms, bool adds_to_total, Collected* out)
       : source_(source),
         has_deaths_(source.has_deaths()),
         base_(source.put_order_base()),
@@ -72,11 +74,13 @@ class Pruned {
         must_not_.push_back(&term);
         continue;
       }
-      lists_.emplace_back(&term);
-      (term.occur == Occur::kMust ? must_ : should_).push_back(&lists_.back());
+      lists_.emplace_back(&term, memory_);
+      if (term.occur == Occur::kShould) {
+        should_.push_back(&lists_.back());
+        continue;
+      }
+      InsertSorted(&must_, &lists_.back(), [](const List* a, const List* b) { return a->postings() < b->postings(); });
     }
-    std::stable_sort(must_.begin(), must_.end(),
-                     [](const List* a, const List* b) { return a->postings() < b->postings(); });
   }
 
   // Looks for a threshold in the best postings. `sources`: as many as share the work of it. Before Run, or not at all.
@@ -87,9 +91,8 @@ class Pruned {
     active_.reserve(lists_.size());
     // Cursors of words that must not occur move forward only.
     if (!must_.empty() || !must_not_.empty()) return;
-    for (List& list : lists_) strongest_.push_back(&list);
-    std::stable_sort(strongest_.begin(), strongest_.end(),
-                     [](const List* a, const List* b) { return a->bound() > b->bound(); });
+    for (List& list : lists_)
+      InsertSorted(&strongest_, &list, [](const List* a, const List* b) { return a->bound() > b->bound(); });
     Prime(sources);
   }
   // The most that a document may score, if it is known. After Prepare.
@@ -123,24 +126,24 @@ class Pruned {
   static constexpr uint32_t kProbesPerWindow = 48;  // that cost as much as adding dense windows
   static constexpr size_t kWindowsFirst = 10;       // that raise the threshold before the rest is looked at
 
-  bool is_one_term() const { return lists_.size() == 1 && must_not_.empty() && lists_[0].has_blocks(); }
-  static bool HasMust(const std::vector<Term>& terms) {
+  bool is_one_term() const { return lists_.size() == 1 && must_not_.empty() && lists_.front().has_blocks(); }
+  static bool HasMust(const OpenedTerms<C, L>& terms) {
     return std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.occur == Occur::kMust; });
   }
   // Of the words that must occur.
-  static uint64_t RarestOf(const std::vector<Term>& terms) {
+  static uint64_t RarestOf(const OpenedTerms<C, L>& terms) {
     uint64_t rarest = UINT64_MAX;
     for (const Term& term : terms)
       if (term.occur == Occur::kMust) rarest = std::min<uint64_t>(rarest, term.cursor.postings());
     return rarest;
   }
   // Whether the rarest has so few postings that looking each up in the other lists costs less than going by windows.
-  static bool FollowsRarest(const S& source, const std::vector<Term>& terms) {
+  static bool FollowsRarest(const S& source, const OpenedTerms<C, L>& terms) {
     constexpr uint64_t kPostingsAWindow = 16;
     return RarestOf(terms) <= kPostingsAWindow * (source.document_count() / simd::kWindow + 1);
   }
   // Of the lists that bring documents.
-  static uint64_t PostingsOf(const std::vector<Term>& terms) {
+  static uint64_t PostingsOf(const OpenedTerms<C, L>& terms) {
     uint64_t postings = 0;
     for (const Term& term : terms) postings += term.occur == Occur::kMustNot ? 0 : term.cursor.postings();
     return postings;
@@ -194,7 +197,7 @@ class Pruned {
   void Several();
   // Leads.
   void Prime(size_t sources);
-  std::vector<uint32_t> BestBlocks(const List& list, size_t wanted) const;
+  std::pmr::vector<uint32_t> BestBlocks(const List& list, size_t wanted) const;
   bool LeadsSuit() const;
   void Lead(size_t lead);
   size_t ProposeBest(List* list, size_t wanted);
@@ -227,14 +230,15 @@ class Pruned {
   const bool counts_all_;
   bool is_prepared_ = false;
   const simd::Kernels& kernels_ = simd::BestKernels();
-  std::deque<List> lists_;   // which do not move
-  std::vector<List*> must_;  // rarest first
-  std::vector<List*> should_;
-  std::vector<Term*> must_not_;
-  std::vector<int32_t> window_bounds_;             // of all lists together
-  std::vector<List*> strongest_;                   // all of them by bound, descending
-  std::vector<int32_t> later_bounds_;              // of lists behind the lead, in the windows of one block
-  std::vector<std::pair<int32_t, List*>> active_;  // (bound, list) of this window, ascending
+  std::pmr::memory_resource* const memory_ = out_.memory;
+  std::pmr::list<List> lists_{memory_};    // which do not move
+  std::pmr::vector<List*> must_{memory_};  // rarest first
+  std::pmr::vector<List*> should_{memory_};
+  std::pmr::vector<Term*> must_not_{memory_};
+  std::pmr::vector<int32_t> window_bounds_{memory_};  // of all lists together
+  std::pmr::vector<List*> strongest_{memory_};        // all of them by bound, descending
+  std::pmr::vector<int32_t> later_bounds_{memory_};   // of lists behind the lead, in the windows of one block
+  std::pmr::vector<std::pair<int32_t, List*>> active_{memory_};  // (bound, list) of this window, ascending
   int shift_ = 0;
   const std::byte* lengths_ = nullptr;  // by which documents are told apart, if they are
   LengthClasses& classes_ = out_.scratch.get().classes;
@@ -250,7 +254,8 @@ class Pruned {
 // All are decoded, merged by document, four lists at a time, and added.
 template <class S, class C, class L>
 void Pruned<S, C, L>::MergeAll() {
-  std::vector<Sorted> lists;
+  std::pmr::vector<Sorted> lists(memory_);
+  lists.reserve(lists_.size());
   size_t postings = 0;
   for (List& list : lists_) {
     list.Flatten();
@@ -258,14 +263,16 @@ void Pruned<S, C, L>::MergeAll() {
     postings += list.documents().size();
   }
   // Of this round and the one before; with a sentinel behind each list.
-  std::array<std::vector<uint32_t>, 2> documents;
-  std::array<std::vector<int32_t>, 2> scores;
+  std::array<std::pmr::vector<uint32_t>, 2> documents{std::pmr::vector<uint32_t>(memory_),
+                                                      std::pmr::vector<uint32_t>(memory_)};
+  std::array<std::pmr::vector<int32_t>, 2> scores{std::pmr::vector<int32_t>(memory_),
+                                                  std::pmr::vector<int32_t>(memory_)};
   for (size_t round = 0; lists.size() > 1; ++round) {
-    std::vector<uint32_t>& to_documents = documents[round % 2];
-    std::vector<int32_t>& to_scores = scores[round % 2];
+    std::pmr::vector<uint32_t>& to_documents = documents[round % 2];
+    std::pmr::vector<int32_t>& to_scores = scores[round % 2];
     to_documents.resize(postings + lists.size());
     to_scores.resize(postings + lists.size());
-    std::vector<Sorted> merged;
+    std::pmr::vector<Sorted> merged(memory_);
     size_t end = 0;
     for (size_t i = 0; i < lists.size(); i += kMerged) {
       std::array<Sorted, kMerged> from;
@@ -336,12 +343,12 @@ void Pruned<S, C, L>::OfferAll(const uint32_t* documents, const int32_t* scores,
 
 template <class S, class C, class L>
 void Pruned<S, C, L>::BestBlocksFirst() {
-  const List& list = lists_[0];
-  std::vector<int32_t> bounds;
+  const List& list = lists_.front();
+  std::pmr::vector<int32_t> bounds(memory_);
   list.GroupBounds(&bounds);
   const uint32_t groups = (list.blocks() + kBlocksPerGroup - 1) / kBlocksPerGroup;
   // As the best hit that a group may have, so that of equal bounds the earlier group comes first.
-  std::vector<std::pair<uint64_t, uint32_t>> heap(groups);
+  std::pmr::vector<std::pair<uint64_t, uint32_t>> heap(groups, memory_);
   for (uint32_t group = 0; group < groups; ++group)
     heap[group] = {TopK::KeyOf(bounds[group], base_ + list.FirstPossible(group * kBlocksPerGroup)), group};
   std::make_heap(heap.begin(), heap.end());
@@ -353,7 +360,7 @@ void Pruned<S, C, L>::BestBlocksFirst() {
 
 template <class S, class C, class L>
 void Pruned<S, C, L>::BestBlocksOf(uint32_t group) {
-  List& list = lists_[0];
+  List& list = lists_.front();
   const uint32_t first = group * kBlocksPerGroup;
   const uint32_t n = std::min(kBlocksPerGroup, list.blocks() - first);
   std::array<int32_t, kBlocksPerGroup> bounds;
@@ -370,7 +377,7 @@ void Pruned<S, C, L>::BestBlocksOf(uint32_t group) {
 
 template <class S, class C, class L>
 void Pruned<S, C, L>::OfferBlock(uint32_t block) {
-  List& list = lists_[0];
+  List& list = lists_.front();
   list.Load(block);
   if (list.documents().empty()) return;
   const size_t n =
@@ -447,15 +454,17 @@ void Pruned<S, C, L>::Prime(size_t sources) {
 
 // The blocks with the highest bounds, ascending; of a list with windows, those of its best windows.
 template <class S, class C, class L>
-std::vector<uint32_t> Pruned<S, C, L>::BestBlocks(const List& list, size_t wanted) const {
-  std::vector<std::pair<int32_t, uint32_t>> blocks;  // by bound, negative
-  const auto keep_best = [](size_t n, std::vector<std::pair<int32_t, uint32_t>>* all) {
+std::pmr::vector<uint32_t> Pruned<S, C, L>::BestBlocks(const List& list, size_t wanted) const {
+  using Bounded = std::pmr::vector<std::pair<int32_t, uint32_t>>;  // by bound, negative
+  Bounded blocks(memory_);
+  blocks.reserve(list.has_windows() ? 0 : list.blocks());
+  const auto keep_best = [](size_t n, Bounded* all) {
     n = std::min(n, all->size());
     std::nth_element(all->begin(), all->begin() + static_cast<ptrdiff_t>(n - 1), all->end());
     all->resize(n);
   };
   if (list.has_windows()) {
-    std::vector<std::pair<int32_t, uint32_t>> windows;
+    Bounded windows(memory_);
     for (uint32_t window = 0; window < (list.blocks() + kBlocksPerGroup - 1) / kBlocksPerGroup; ++window)
       windows.emplace_back(-list.window_bound(window), window);
     keep_best(wanted, &windows);
@@ -469,7 +478,8 @@ std::vector<uint32_t> Pruned<S, C, L>::BestBlocks(const List& list, size_t wante
     for (uint32_t block = 0; block < list.blocks(); ++block) blocks.emplace_back(-list.block_bound(block), block);
   }
   keep_best(wanted, &blocks);
-  std::vector<uint32_t> best;
+  std::pmr::vector<uint32_t> best(memory_);
+  best.reserve(blocks.size());
   for (const auto& [bound, block] : blocks) best.push_back(block);
   std::sort(best.begin(), best.end());
   return best;
@@ -482,7 +492,7 @@ size_t Pruned<S, C, L>::ProposeBest(List* list, size_t wanted) {
   const int32_t* const contributions = list->contributions();
   int32_t least = 0;
   if (documents.size() > wanted) {
-    std::vector<int32_t> order(contributions, contributions + documents.size());
+    std::pmr::vector<int32_t> order(contributions, contributions + documents.size(), memory_);
     std::nth_element(order.begin(), order.begin() + static_cast<ptrdiff_t>(wanted), order.end(), std::greater<>());
     least = order[wanted];
   }
@@ -556,10 +566,10 @@ void Pruned<S, C, L>::BoundWindows() {
 template <class S, class C, class L>
 void Pruned<S, C, L>::Windows() {
   const auto windows = static_cast<uint32_t>(window_bounds_.size());
-  std::vector<bool> done(windows, false);
+  std::pmr::vector<bool> done(windows, false, memory_);
   // Cursors of words that must not occur move forward only.
   if (must_not_.empty() && Needed(0) == 0 && windows > kWindowsFirst) {
-    std::vector<uint32_t> order(windows);
+    std::pmr::vector<uint32_t> order(windows, memory_);
     for (uint32_t window = 0; window < windows; ++window) order[window] = window;
     const auto better = [this](uint32_t a, uint32_t b) { return window_bounds_[a] > window_bounds_[b]; };
     std::partial_sort(order.begin(), order.begin() + kWindowsFirst, order.end(), better);

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <memory_resource>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -17,6 +17,7 @@
 #include "format/layout.h"
 #include "src/query/block_contributions.h"
 #include "src/query/length_classes.h"
+#include "src/query/search_arena.h"
 #include "src/query/traversal.h"
 #include "src/simd/kernels.h"
 
@@ -37,7 +38,8 @@ class PrunedList {
  public:
   using Term = OpenedTerm<C, L>;
 
-  explicit PrunedList(Term* term) : term_(*term), scoring_{term->weight, term->norm.a, term->norm.b} {
+  PrunedList(Term* term, std::pmr::memory_resource* memory)
+      : memory_(memory), term_(*term), scoring_{term->weight, term->norm.a, term->norm.b} {
     bounds_ = term_.cursor.bounds();
     has_windows_ = term_.cursor.has_windows();
     if (bounds_.pairs == 0) DecodeShort();
@@ -60,7 +62,7 @@ class PrunedList {
     kernels_.bounds(bounds_.pair_frequencies + first, bounds_.pair_lengths + first, bounds_.headers->blocks,
                     bounds_.pairs, n, scoring_, out);
   }
-  void GroupBounds(std::vector<int32_t>* out) const {
+  void GroupBounds(std::pmr::vector<int32_t>* out) const {
     out->resize(Padded(bounds_.headers->groups));
     kernels_.bounds(bounds_.group_pair_frequencies, bounds_.group_pair_lengths, bounds_.headers->groups,
                     bounds_.group_pairs, bounds_.headers->groups, scoring_, out->data());
@@ -93,8 +95,8 @@ class PrunedList {
   // Decodes all of it; behind documents() is then format::kNoDocument.
   void Flatten() {
     if (!has_blocks()) return;
-    std::vector<uint32_t> documents;
-    std::vector<int32_t> contributions(Padded(postings()) + simd::kBlock);
+    std::pmr::vector<uint32_t> documents(memory_);
+    std::pmr::vector<int32_t> contributions(Padded(postings()) + simd::kBlock, memory_);
     documents.reserve(postings() + kBehind);
     for (uint32_t block = 0; block < blocks(); ++block) {
       Load(block);
@@ -192,6 +194,7 @@ class PrunedList {
   void ClassedTableOf(uint32_t window, const format::Window& values, const LengthClasses& classes, int shift,
                       uint8_t* table) const;
 
+  std::pmr::memory_resource* memory_;
   const simd::Kernels& kernels_ = simd::BestKernels();
   Term& term_;
   const simd::Scoring scoring_;
@@ -201,11 +204,11 @@ class PrunedList {
   std::span<const uint32_t> frequencies_;
   const int32_t* contributions_ = nullptr;  // of documents_, or not computed yet
   std::array<int32_t, simd::kBlock> block_contributions_;
-  std::vector<uint32_t> flat_documents_;
-  std::vector<int32_t> flat_contributions_;
+  std::pmr::vector<uint32_t> flat_documents_{memory_};
+  std::pmr::vector<int32_t> flat_contributions_{memory_};
   int32_t flat_bound_ = 0;
-  std::vector<int32_t> block_bounds_;
-  std::vector<int32_t> window_bounds_;
+  std::pmr::vector<int32_t> block_bounds_{memory_};
+  std::pmr::vector<int32_t> window_bounds_{memory_};
   int32_t bound_ = 0;
   bool has_windows_ = false;
   // What the values of the window that was added last stand for, at most, / 2^shift.
@@ -216,10 +219,11 @@ class PrunedList {
     bool fits_all = false;  // windows with the same number of values and shortest length
     bool bitmap = false;
   };
-  std::unique_ptr<Table> table_;
+  ArenaPtr<Table> table_;
   // Candidates that were found in the list.
-  std::vector<uint32_t> found_at_, found_documents_, found_frequencies_, places_;
-  std::vector<int32_t> found_contributions_;
+  std::pmr::vector<uint32_t> found_at_{memory_}, found_documents_{memory_}, found_frequencies_{memory_},
+      places_{memory_};
+  std::pmr::vector<int32_t> found_contributions_{memory_};
   uint64_t postings_read_ = 0;
 };
 
@@ -269,7 +273,7 @@ const uint8_t* PrunedList<C, L>::TableOf(uint32_t window, const format::Window& 
   const bool bitmap = values.bitmap() != nullptr;
   const uint8_t shortest = length_of(pairs - 1);
   const bool one_length = length_of(0) == shortest && !values.has_exceptions();
-  if (table_ == nullptr) table_ = std::make_unique<Table>();
+  if (table_ == nullptr) table_ = NewIn<Table>(memory_);
   Table& table = *table_;
   if (one_length && table.fits_all && table.values == n && table.length == shortest && table.bitmap == bitmap)
     return table.bounds.data();

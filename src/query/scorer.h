@@ -18,7 +18,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <vector>
+#include <span>
 
 namespace ashlar::query {
 
@@ -47,7 +47,8 @@ inline double Idf(uint64_t live_documents, uint64_t frequency) {
 inline double Weight(double idf, double k1, double boost) { return idf * (k1 + 1) * boost; }
 
 // s, from the weights of all terms that score.
-inline int ScaleOf(std::vector<double> weights) {
+// Sorts them.
+inline int ScaleOf(std::span<double> weights) {
   std::sort(weights.begin(), weights.end(), std::greater<>());
   double sum = 0;
   for (const double weight : weights) sum += weight;

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory_resource>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,11 +23,13 @@ class TopK {
   static uint32_t PutOrderOf(uint64_t key) { return ~static_cast<uint32_t>(key); }
 
   // Memory grows with what is offered, not with the limit.
-  explicit TopK(uint64_t limit) : limit_(limit) {}
+  explicit TopK(uint64_t limit, std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : limit_(limit), keys_(memory) {}
 
   void Offer(int32_t score, uint32_t put_order) {
     const uint64_t key = KeyOf(score, put_order);
     if (keys_.size() < limit_) {
+      if (keys_.empty()) keys_.reserve(std::min(limit_, kReserved));
       keys_.push_back(key);
       if (keys_.size() == limit_) std::make_heap(keys_.begin(), keys_.end(), std::greater<>());
     } else if (limit_ > 0 && key > keys_.front()) {
@@ -47,9 +51,9 @@ class TopK {
   }
 
   // Best first. Ends the collecting.
-  std::vector<uint64_t> Take() {
+  std::span<const uint64_t> Take() {
     std::sort(keys_.begin(), keys_.end(), std::greater<>());
-    return std::move(keys_);
+    return keys_;
   }
 
  private:
@@ -65,8 +69,9 @@ class TopK {
     keys_[hole] = key;
   }
 
+  static constexpr uint64_t kReserved = 128;
   uint64_t limit_;
-  std::vector<uint64_t> keys_;  // a min-heap once it is full
+  std::pmr::vector<uint64_t> keys_;  // a min-heap once it is full
 };
 
 }  // namespace ashlar::query

@@ -1,5 +1,5 @@
-// Traversals: ways through one source that offer the same documents with the same scores; pruned.h has the one that skips.
-// They know cursors and lengths as template parameters, so nothing virtual is called for a posting.
+// Traversals: ways through one source that offer the same documents with the same scores; pruned.h has the one that
+// skips. They know cursors and lengths as template parameters, so nothing virtual is called for a posting.
 //
 // A document matches if it is alive, all kMust terms have it, no kMustNot term has it and, without a kMust term, at
 // least one kShould term has it. kShould terms add to the score.
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory_resource>
 #include <utility>
 #include <vector>
 
@@ -36,9 +37,15 @@ struct OpenedTerm {
   }
 };
 
+// Those of a query in one source.
+template <class C, class L>
+using OpenedTerms = std::pmr::vector<OpenedTerm<C, L>>;
+
 // What a search has found so far, over all sources.
 struct Collected {
-  explicit Collected(uint64_t limit) : top(limit), primed(limit) {}
+  explicit Collected(uint64_t limit, std::pmr::memory_resource* search_memory = std::pmr::get_default_resource())
+      : memory(search_memory), top(limit, memory), primed(limit, memory) {}
+  std::pmr::memory_resource* memory;  // of the search: for what is gone when the source has been run
   TopK top;
   // Hits that pruning found ahead of its way, to have a threshold: their last key, once they are as many as the page
   // has, is one that the page's last hit reaches. They are found again on the way.
@@ -56,8 +63,14 @@ class DocumentAtATime {
  public:
   using Term = OpenedTerm<C, L>;
 
-  DocumentAtATime(const S& source, std::vector<Term>* terms, Collected* out)
-      : source_(source), has_deaths_(source.has_deaths()), base_(source.put_order_base()), out_(out) {
+  DocumentAtATime(const S& source, OpenedTerms<C, L>* terms, Collected* out)
+      : source_(source),
+        has_deaths_(source.has_deaths()),
+        base_(source.put_order_base()),
+        out_(out),
+        must_(out->memory),
+        should_(out->memory),
+        must_not_(out->memory) {
     for (Term& term : *terms) {
       if (term.occur == Occur::kMust) must_.push_back(&term);
       if (term.occur == Occur::kShould) should_.push_back(&term);
@@ -195,9 +208,9 @@ class DocumentAtATime {
   const bool has_deaths_;
   const uint32_t base_;
   Collected* out_;
-  std::vector<Term*> must_;
-  std::vector<Term*> should_;
-  std::vector<Term*> must_not_;
+  std::pmr::vector<Term*> must_;
+  std::pmr::vector<Term*> should_;
+  std::pmr::vector<Term*> must_not_;
 };
 
 // Term at a time: adds every posting of one term after another into an accumulator, in windows of documents so that
@@ -207,7 +220,7 @@ class Exhaustive {
  public:
   using Term = OpenedTerm<C, L>;
 
-  Exhaustive(const S& source, std::vector<Term>* terms, Collected* out) : source_(source), terms_(*terms), out_(out) {
+  Exhaustive(const S& source, OpenedTerms<C, L>* terms, Collected* out) : source_(source), terms_(*terms), out_(out) {
     for (Term& term : terms_) {
       must_count_ += term.occur == Occur::kMust;
       Settle(&term.cursor);
@@ -297,7 +310,7 @@ class Exhaustive {
   }
 
   const S& source_;
-  std::vector<Term>& terms_;
+  OpenedTerms<C, L>& terms_;
   Collected* out_;
   uint32_t must_count_ = 0;
   std::vector<int32_t> scores_;

@@ -85,14 +85,15 @@ absl::StatusOr<std::optional<format::TermInfo>> IndexReader::FindTerm(std::strin
   return found;
 }
 
-PostingCursor IndexReader::OpenCursor(const format::TermInfo& info, uint32_t member) const {
-  return PostingCursor::Open({header_.shape, document_count_, headers_, postings_}, info, member);
+PostingCursor IndexReader::OpenCursor(const format::TermInfo& info, uint32_t member,
+                                      std::pmr::memory_resource* memory) const {
+  return PostingCursor::Open({header_.shape, document_count_, headers_, postings_}, info, member, memory);
 }
 
-PostingCursor IndexReader::OpenTerm(std::string_view term, uint32_t member) const {
+PostingCursor IndexReader::OpenTerm(std::string_view term, uint32_t member, std::pmr::memory_resource* memory) const {
   auto info = FindTerm(term);
   if (!info.ok()) return PostingCursor(std::move(info).status());
-  return info->has_value() ? OpenCursor(**info, member) : PostingCursor();
+  return info->has_value() ? OpenCursor(**info, member, memory) : PostingCursor();
 }
 
 TermIterator IndexReader::Terms() const { return TermIterator(this); }

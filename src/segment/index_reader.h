@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,16 +20,15 @@ namespace ashlar::segment {
 
 class TermIterator;
 
-// What: the reading side of one index. Looks only at bytes it has ensured: a dictionary block, a list's headers, a block.
-// Owns: nothing; the three sections must outlive it, its cursors and iterators.
-// Threads: immutable; any number of threads. Cursors and iterators: one each.
-// Errors: DataLoss from the section concerned; Unimplemented for an encoding, list layout or pair count that is newer than we are.
+// What: the reading side of one index. Looks only at bytes it has ensured: a dictionary block, a list's headers, a
+// block. Owns: nothing; the three sections must outlive it, its cursors and iterators. Threads: immutable; any number
+// of threads. Cursors and iterators: one each. Errors: DataLoss from the section concerned; Unimplemented for an
+// encoding, list layout or pair count that is newer than we are.
 class IndexReader {
  public:
   // Looks at the first bytes of the terms section only. `document_count`: every list's ordinals are below it.
   static absl::StatusOr<std::unique_ptr<IndexReader>> Open(uint32_t document_count, const VerifiedBytes* terms,
-                                                           const VerifiedBytes* headers,
-                                                           const VerifiedBytes* postings);
+                                                           const VerifiedBytes* headers, const VerifiedBytes* postings);
 
   const format::IndexShape& shape() const { return header_.shape; }
   uint64_t term_count() const { return header_.term_count; }
@@ -38,18 +38,20 @@ class IndexReader {
   absl::StatusOr<std::optional<format::TermInfo>> FindTerm(std::string_view term) const;
 
   // `member`: kAllMembers, or a member of the group (0 ..): only documents that have the term in that field, with the
-  // field's own frequencies and positions. postings() is then exact for the largest member; for others, whose own index has
-  // the exact count, it is the group's. Errors show in status().
-  PostingCursor OpenCursor(const format::TermInfo& info, uint32_t member = kAllMembers) const;
+  // field's own frequencies and positions. postings() is then exact for the largest member; for others, whose own index
+  // has the exact count, it is the group's. Errors show in status().
+  PostingCursor OpenCursor(const format::TermInfo& info, uint32_t member = kAllMembers,
+                           std::pmr::memory_resource* memory = std::pmr::get_default_resource()) const;
   // FindTerm and OpenCursor in one; an empty cursor if there is no such term.
-  PostingCursor OpenTerm(std::string_view term, uint32_t member = kAllMembers) const;
+  PostingCursor OpenTerm(std::string_view term, uint32_t member = kAllMembers,
+                         std::pmr::memory_resource* memory = std::pmr::get_default_resource()) const;
 
   // All terms in ascending order, for merges and checks. Stands before the first term.
   TermIterator Terms() const;
 
-  // Walks everything: order of terms, counts, lists, positions, and, if `length` (of the index's lists, by ordinal) is given,
-  // that no posting's contribution can be above its block's bounds. `largest_length`: the same of a group's largest member.
-  // The first finding.
+  // Walks everything: order of terms, counts, lists, positions, and, if `length` (of the index's lists, by ordinal) is
+  // given, that no posting's contribution can be above its block's bounds. `largest_length`: the same of a group's
+  // largest member. The first finding.
   using LengthOf = std::function<uint32_t(uint32_t ordinal)>;
   absl::Status Check(const LengthOf& length = nullptr, const LengthOf& largest_length = nullptr) const;
 

@@ -27,6 +27,13 @@ absl::Status Newer(const absl::Status& here, std::string_view what) {
 // Postings are decoded into arrays by "raw" index: all postings of the block, or of the short list. A filtered cursor
 // shows those of its member and remembers their raw indexes.
 struct PostingCursor::State {
+  explicit State(std::pmr::memory_resource* of) : memory(of) {}
+  ~State() {
+    if (arrays != nullptr) std::pmr::polymorphic_allocator<>(memory).deallocate_object(arrays, arrays_size);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
 
   ListSource source;
@@ -52,7 +59,9 @@ struct PostingCursor::State {
   uint32_t* shown_documents = nullptr;  // only filtered: the member's postings, and their raw indexes
   uint32_t* shown_frequencies = nullptr;
   uint32_t* shown_raw = nullptr;
-  std::unique_ptr<uint32_t[]> arrays;
+  std::pmr::memory_resource* memory;  // of the state and the arrays
+  uint32_t* arrays = nullptr;
+  size_t arrays_size = 0;
   // Kernels read up to so many values behind those that they are asked for.
   static constexpr uint32_t kReadBehind = 16;
   static_assert(kReadBehind >= format::kUnpackSlack);
@@ -95,8 +104,8 @@ void PostingCursor::State::Allocate(uint32_t postings) {
   }
   stride = postings + kReadBehind;
   const size_t rows = 2 + (grouped() ? source.shape.members : 0) + (filtered() ? 3 : 0);
-  arrays = std::make_unique_for_overwrite<uint32_t[]>(rows * stride);
-  uint32_t* next = arrays.get();
+  arrays_size = rows * stride;
+  uint32_t* next = arrays = std::pmr::polymorphic_allocator<>(memory).allocate_object<uint32_t>(arrays_size);
   const auto take = [&](size_t n) {
     uint32_t* row = next;
     next += n * stride;
@@ -285,16 +294,26 @@ PostingCursor& PostingCursor::operator=(PostingCursor&& other) noexcept {
   return *this;
 }
 
-PostingCursor::PostingCursor(absl::Status error) : state_(std::make_unique<State>()) {
+std::unique_ptr<PostingCursor::State, PostingCursor::Delete> PostingCursor::NewState(
+    std::pmr::memory_resource* memory) {
+  return std::unique_ptr<State, Delete>(std::pmr::polymorphic_allocator<>(memory).new_object<State>(memory));
+}
+
+void PostingCursor::Delete::operator()(State* state) const {
+  std::pmr::polymorphic_allocator<>(state->memory).delete_object(state);
+}
+
+PostingCursor::PostingCursor(absl::Status error) : state_(NewState(std::pmr::get_default_resource())) {
   state_->status = std::move(error);
 }
 
-PostingCursor PostingCursor::Open(const ListSource& source, const format::TermInfo& info, uint32_t member) {
+PostingCursor PostingCursor::Open(const ListSource& source, const format::TermInfo& info, uint32_t member,
+                                  std::pmr::memory_resource* memory) {
   if (member != kAllMembers && member >= source.shape.members) {
     return PostingCursor(InvalidArgument("the index has no such member"));
   }
   PostingCursor cursor;
-  cursor.state_ = std::make_unique<State>();
+  cursor.state_ = NewState(memory);
   State& s = *cursor.state_;
   s.source = source;
   if (source.shape.members > 1) s.member = member;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -43,7 +44,9 @@ class PostingCursor {
   // At the end from the start, with this error.
   explicit PostingCursor(absl::Status error);
   // On the first posting of a list; errors show in status(). IndexReader::OpenCursor says what `member` means.
-  static PostingCursor Open(const ListSource& source, const format::TermInfo& info, uint32_t member);
+  // What it decodes into is in `memory`, which must outlive it.
+  static PostingCursor Open(const ListSource& source, const format::TermInfo& info, uint32_t member,
+                            std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   uint32_t document() const { return document_; }  // format::kNoDocument at the end
   uint32_t frequency() const { return frequency_; }
@@ -131,7 +134,12 @@ class PostingCursor {
   const uint32_t* documents_ = nullptr;
   const uint32_t* frequencies_ = nullptr;
   uint32_t postings_ = 0;
-  std::unique_ptr<State> state_;
+  struct Delete {
+    void operator()(State* state) const;
+  };
+  static std::unique_ptr<State, Delete> NewState(std::pmr::memory_resource* memory);
+
+  std::unique_ptr<State, Delete> state_;
 };
 
 }  // namespace ashlar::segment

@@ -57,8 +57,7 @@ absl::StatusOr<uint64_t> PeekGeneration(env::Env env, const std::string& directo
   const std::string path = env::JoinPath(directory, FileName(number));
   ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::ReadableFile> file, env.files->OpenForRead(path));
   ASHLAR_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
-  if (size < format::kFileHeaderBytes + format::kSegmentFooterBytes)
-    return DataLoss(path, "footer", size, "no footer");
+  if (size < format::kFileHeaderBytes + format::kSegmentFooterBytes) return DataLoss(path, "footer", size, "no footer");
   std::byte header[format::kFileHeaderBytes], footer[format::kSegmentFooterBytes];
   ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*file, path, "header", 0, header));
   ASHLAR_RETURN_IF_ERROR(env::ReadExactly(*file, path, "footer", size - sizeof footer, footer));
@@ -72,7 +71,8 @@ absl::StatusOr<uint64_t> PeekGeneration(env::Env env, const std::string& directo
 absl::StatusOr<std::shared_ptr<const SegmentImpl>> SegmentImpl::OpenFile(env::Env env, const std::string& directory,
                                                                          const format::SegmentEntry& entry,
                                                                          const format::StoreId& store_id,
-                                                                         uint64_t catalog_generation, const ReadOptions& options) {
+                                                                         uint64_t catalog_generation,
+                                                                         const ReadOptions& options) {
   std::shared_ptr<SegmentImpl> s(new SegmentImpl);
   ASHLAR_ASSIGN_OR_RETURN(s->file_, SegmentFile::Open(env, env::JoinPath(directory, FileName(entry.number)), entry,
                                                       store_id, catalog_generation, options));
@@ -96,11 +96,9 @@ absl::Status SegmentImpl::ReadMeta(const format::SegmentEntry& entry) {
   if (meta_.number != entry.number || meta_.documents != entry.documents || meta_.first_id != entry.first_id ||
       meta_.last_id != entry.last_id)
     return section->Damage(0, "number, documents or DocumentIds differ from the catalog's");
-  if (meta_.generation != file_->footer().generation)
-    return section->Damage(8, "generation differs from the footer's");
+  if (meta_.generation != file_->footer().generation) return section->Damage(8, "generation differs from the footer's");
   group_ = GroupFieldsOf(meta_.schema);
-  if (group_.size() != meta_.schema.default_group.size())
-    return section->Damage(0, "the schema's group is malformed");
+  if (group_.size() != meta_.schema.default_group.size()) return section->Damage(0, "the schema's group is malformed");
   if (!group_.empty() && MemberOf(meta_.largest_field) < 0)
     return section->Damage(0, "the largest field is not of the group");
   key_field_ = KeyFieldOf(meta_.schema);
@@ -226,8 +224,8 @@ absl::StatusOr<std::optional<uint32_t>> SegmentImpl::FindKey(std::string_view ke
 absl::StatusOr<std::optional<uint32_t>> SegmentImpl::FindId(DocumentId id) const { return IfIntact(LookUpId(id)); }
 absl::StatusOr<DocumentId> SegmentImpl::IdOf(uint32_t ordinal) const { return IfIntact(ReadId(ordinal)); }
 absl::StatusOr<std::string> SegmentImpl::KeyOf(uint32_t ordinal) const { return IfIntact(ReadKey(ordinal)); }
-absl::Status SegmentImpl::VisitKeys(
-    std::string_view from, const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
+absl::Status SegmentImpl::VisitKeys(std::string_view from,
+                                    const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
   return IfIntact(WalkKeys(from, visit));
 }
 absl::Status SegmentImpl::ColumnValues(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const {
@@ -313,7 +311,7 @@ absl::StatusOr<std::string> SegmentImpl::ReadKey(uint32_t ordinal) const {
 }
 
 absl::Status SegmentImpl::WalkKeys(std::string_view from,
-                                    const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
+                                   const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
   if (keys_ == nullptr) return absl::OkStatus();
   const SectionReader reader(keys_);
   ASHLAR_ASSIGN_OR_RETURN(const format::KeysHeader header, KeysHeaderOf(reader));
@@ -391,13 +389,14 @@ absl::StatusOr<const IndexReader*> SegmentImpl::IndexOf(IndexId index) const {
   return i->reader.get();
 }
 
-PostingCursor SegmentImpl::OpenIn(const Index& index, std::string_view term, uint32_t member) const {
+PostingCursor SegmentImpl::OpenIn(const Index& index, std::string_view term, uint32_t member,
+                                  std::pmr::memory_resource* memory) const {
   if (!index.status.ok()) return PostingCursor(index.status);
   if (index.reader == nullptr) return PostingCursor();
-  return index.reader->OpenTerm(term, member);
+  return index.reader->OpenTerm(term, member, memory);
 }
 
-PostingCursor SegmentImpl::OpenKey(std::string_view term) const {
+PostingCursor SegmentImpl::OpenKey(std::string_view term, std::pmr::memory_resource* memory) const {
   absl::StatusOr<std::optional<uint32_t>> ordinal = FindKey(term);
   if (!ordinal.ok()) return PostingCursor(ordinal.status());
   if (!ordinal->has_value()) return PostingCursor();
@@ -410,21 +409,23 @@ PostingCursor SegmentImpl::OpenKey(std::string_view term) const {
   info.postings = 1;
   info.largest_postings = 1;
   info.inline_documents = posting;
-  return PostingCursor::Open(ListSource{format::IndexShape{}, meta_.documents, keys_, keys_}, info, kAllMembers);
+  return PostingCursor::Open(ListSource{format::IndexShape{}, meta_.documents, keys_, keys_}, info, kAllMembers,
+                             memory);
 }
 
-PostingCursor SegmentImpl::OpenTerm(IndexId index, std::string_view term) const {
-  if (index == kGroupIndex) return OpenIn(group_index_, term, kAllMembers);
+PostingCursor SegmentImpl::OpenTerm(IndexId index, std::string_view term, std::pmr::memory_resource* memory) const {
+  if (index == kGroupIndex) return OpenIn(group_index_, term, kAllMembers, memory);
   if (index >= indexes_.size()) return PostingCursor();
-  if (static_cast<int>(index) == key_field_) return OpenKey(term);
-  if (index == meta_.largest_field) return OpenPositions(index, term);
-  return OpenIn(indexes_[index], term, kAllMembers);
+  if (static_cast<int>(index) == key_field_) return OpenKey(term, memory);
+  if (index == meta_.largest_field) return OpenPositions(index, term, memory);
+  return OpenIn(indexes_[index], term, kAllMembers, memory);
 }
 
-PostingCursor SegmentImpl::OpenPositions(IndexId index, std::string_view term) const {
+PostingCursor SegmentImpl::OpenPositions(IndexId index, std::string_view term,
+                                         std::pmr::memory_resource* memory) const {
   const int member = index == kGroupIndex ? -1 : MemberOf(index);
-  if (member < 0) return OpenTerm(index, term);
-  return OpenIn(group_index_, term, group_.size() > 1 ? static_cast<uint32_t>(member) : kAllMembers);
+  if (member < 0) return OpenTerm(index, term, memory);
+  return OpenIn(group_index_, term, group_.size() > 1 ? static_cast<uint32_t>(member) : kAllMembers, memory);
 }
 
 // --- columns ---
@@ -465,9 +466,15 @@ absl::Status SegmentImpl::ReadColumn(uint32_t field, uint32_t ordinal, std::vect
         out->emplace_back(std::move(s));
         break;
       }
-      case FieldType::kDouble: out->emplace_back(format::DoubleOfCode(code)); break;
-      case FieldType::kDate: out->emplace_back(Date{format::IntegerOfCode(code)}); break;
-      default: out->emplace_back(format::IntegerOfCode(code)); break;
+      case FieldType::kDouble:
+        out->emplace_back(format::DoubleOfCode(code));
+        break;
+      case FieldType::kDate:
+        out->emplace_back(Date{format::IntegerOfCode(code)});
+        break;
+      default:
+        out->emplace_back(format::IntegerOfCode(code));
+        break;
     }
   }
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -108,10 +109,12 @@ class Segment {
   virtual uint64_t LengthSum(format::IndexId index) const = 0;
   // The postings of a term; an empty cursor if there is none. For the largest field of the group it is the group's
   // list, filtered. For the key field it finds the one document. Damage shows in cursor.status().
-  virtual PostingCursor OpenTerm(format::IndexId index, std::string_view term) const = 0;
+  virtual PostingCursor OpenTerm(format::IndexId index, std::string_view term,
+                                 std::pmr::memory_resource* memory = std::pmr::get_default_resource()) const = 0;
   // The same for readers of positions: a smaller field of the group has lists of its own, which keep none, so this
   // opens the group's list filtered. Elsewhere it is OpenTerm. postings() may then be the group's.
-  virtual PostingCursor OpenPositions(format::IndexId index, std::string_view term) const = 0;
+  virtual PostingCursor OpenPositions(format::IndexId index, std::string_view term,
+                                      std::pmr::memory_resource* memory = std::pmr::get_default_resource()) const = 0;
 
   // --- columns ---
   // Appends the sorted values of a column field of a document.
@@ -139,8 +142,8 @@ struct SalvagedSegment {
   format::FileId file_id{};
   std::optional<format::StoreId> store_id;
   uint64_t generation = 0;
-  uint32_t schema_number = 0;         // 0: not known
-  std::vector<absl::Status> damage;   // what was found out by opening
+  uint32_t schema_number = 0;        // 0: not known
+  std::vector<absl::Status> damage;  // what was found out by opening
 };
 // Opens what can be opened of a damaged segment file: documents are read one by one, each with the pages that it needs.
 // Needs the footer, the section table and the roots; without meta section the hints, without header nothing.

@@ -53,8 +53,10 @@ class SegmentImpl final : public Segment {
                          const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const override;
   absl::StatusOr<LengthReader> Lengths(format::IndexId index) const override;
   uint64_t LengthSum(format::IndexId index) const override;
-  PostingCursor OpenTerm(format::IndexId index, std::string_view term) const override;
-  PostingCursor OpenPositions(format::IndexId index, std::string_view term) const override;
+  PostingCursor OpenTerm(format::IndexId index, std::string_view term,
+                         std::pmr::memory_resource* memory = std::pmr::get_default_resource()) const override;
+  PostingCursor OpenPositions(format::IndexId index, std::string_view term,
+                              std::pmr::memory_resource* memory = std::pmr::get_default_resource()) const override;
   absl::Status ColumnValues(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const override;
   absl::Status CopyTo(env::FileSystem& files, const std::string& path) const override {
     return file_->CopyTo(files, path);
@@ -87,7 +89,8 @@ class SegmentImpl final : public Segment {
   // What was read, unless the bytes were lost meanwhile.
   template <class T>
   T IfIntact(T result) const {
-    if (absl::Status status = file_->CheckIntact(); !status.ok()) [[unlikely]] return status;
+    if (absl::Status status = file_->CheckIntact(); !status.ok()) [[unlikely]]
+      return status;
     return result;
   }
   absl::StatusOr<std::optional<uint32_t>> LookUpKey(std::string_view key) const;
@@ -106,8 +109,9 @@ class SegmentImpl final : public Segment {
   absl::Status OutOfRange(uint32_t ordinal) const;
   absl::StatusOr<uint32_t> OrdinalOfRank(const SectionReader& reader, const format::KeysHeader& header,
                                          uint32_t rank) const;
-  PostingCursor OpenKey(std::string_view term) const;
-  PostingCursor OpenIn(const Index& index, std::string_view term, uint32_t member) const;
+  PostingCursor OpenKey(std::string_view term, std::pmr::memory_resource* memory) const;
+  PostingCursor OpenIn(const Index& index, std::string_view term, uint32_t member,
+                       std::pmr::memory_resource* memory) const;
   // The place of a field in the group, or -1.
   int MemberOf(format::IndexId index) const;
 

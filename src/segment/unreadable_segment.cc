@@ -35,8 +35,12 @@ class UnreadableSegment final : public Segment {
   }
   absl::StatusOr<LengthReader> Lengths(format::IndexId) const override { return damage_; }
   uint64_t LengthSum(format::IndexId) const override { return 0; }
-  PostingCursor OpenTerm(format::IndexId, std::string_view) const override { return PostingCursor(damage_); }
-  PostingCursor OpenPositions(format::IndexId, std::string_view) const override { return PostingCursor(damage_); }
+  PostingCursor OpenTerm(format::IndexId, std::string_view, std::pmr::memory_resource*) const override {
+    return PostingCursor(damage_);
+  }
+  PostingCursor OpenPositions(format::IndexId, std::string_view, std::pmr::memory_resource*) const override {
+    return PostingCursor(damage_);
+  }
   absl::Status ColumnValues(uint32_t, uint32_t, std::vector<Value>*) const override { return damage_; }
   absl::Status CopyTo(env::FileSystem&, const std::string&) const override { return damage_; }
   std::vector<absl::Status> Check() const override { return {damage_}; }

@@ -45,7 +45,9 @@ class PrepareTest : public ::testing::Test {
   absl::StatusOr<Plan> PlanOf(const Query& query, const SearchOptions& options = {}) {
     const auto prepared = Prepare(query, schema_, *analyzer_);
     if (!prepared.ok()) return prepared.status();
-    return MakePlan(**prepared, schema_, options);
+    const auto plan = MakePlan(**prepared, schema_, options);
+    if (!plan.ok()) return plan.status();
+    return **plan;
   }
   absl::StatusOr<Plan> PlanOf(std::string_view text, const SearchOptions& options = {}) {
     const auto query = ParseQuery(text);
@@ -77,9 +79,13 @@ class PrepareTest : public ::testing::Test {
     }
     return text;
   }
-  void ExpectInvalid(const absl::StatusOr<Plan>& plan, const std::string& part) {
-    EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument) << Show(plan);
-    EXPECT_NE(std::string(plan.status().message()).find(part), std::string::npos) << plan.status();
+  void ExpectInvalid(const absl::Status& status, const std::string& part) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(std::string(status.message()).find(part), std::string::npos) << status;
+  }
+  template <class P>
+  void ExpectInvalid(const absl::StatusOr<P>& plan, const std::string& part) {
+    ExpectInvalid(plan.status(), part);
   }
 
   Schema schema_;
@@ -291,6 +297,31 @@ TEST_F(PrepareTest, AFieldAddedLaterNeedsAnotherPreparation) {
   EXPECT_TRUE(MakePlan(**prepared, wider, options).ok());
   options.fields = {"german"};
   ExpectInvalid(MakePlan(**prepared, wider, options), "german");
+}
+
+// The plan for the default group is made once. A snapshot from before a field was added does not know the field.
+TEST_F(PrepareTest, SearchesOfTheDefaultGroupShareOnePlan) {
+  const auto prepared = Prepare(*ParseQuery("title:one two"), schema_, *analyzer_);
+  ASSERT_TRUE(prepared.ok());
+  ASSERT_NE((*prepared)->default_plan, nullptr);
+  SearchOptions options;
+  EXPECT_EQ(*MakePlan(**prepared, schema_, options), (*prepared)->default_plan);
+  options.k1 = -1;
+  ExpectInvalid(MakePlan(**prepared, schema_, options), "k1");
+  options = {};
+  options.fields = {"body"};
+  EXPECT_NE(*MakePlan(**prepared, schema_, options), (*prepared)->default_plan);
+
+  Schema wider = schema_;
+  Field field;
+  field.name = "added";
+  wider.fields.push_back(field);
+  const auto analyzer = text::DocumentAnalyzer::Create(wider);
+  ASSERT_TRUE(analyzer.ok());
+  const auto newer = Prepare(*ParseQuery("added:one"), wider, **analyzer);
+  ASSERT_TRUE(newer.ok());
+  EXPECT_TRUE(MakePlan(**newer, wider, SearchOptions()).ok());
+  ExpectInvalid(MakePlan(**newer, schema_, SearchOptions()), "another schema");
 }
 
 class PrepareWithoutGroupTest : public PrepareTest {

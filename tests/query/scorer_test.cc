@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -98,7 +99,7 @@ TEST(TopKTest, KeepsTheBestInOrder) {
       all.emplace_back(-score, order);
     }
     std::sort(all.begin(), all.end());
-    const std::vector<uint64_t> keys = top.Take();
+    const std::span<const uint64_t> keys = top.Take();
     ASSERT_EQ(keys.size(), std::min<uint64_t>(limit, 2000));
     for (size_t i = 0; i < keys.size(); ++i) {
       ASSERT_EQ(TopK::ScoreOf(keys[i]), -all[i].first);
