@@ -11,9 +11,6 @@ namespace {
 constexpr uint8_t kHasPositions = 1;
 constexpr uint8_t kHasMembers = 2;
 
-// A short posting's lowest bit: more than the one occurrence in the largest member.
-constexpr uint64_t kNotSimple = 1;
-
 uint32_t GroupsOf(uint32_t blocks) {
   return static_cast<uint32_t>((uint64_t{blocks} + kBlocksPerGroup - 1) / kBlocksPerGroup);
 }
@@ -40,6 +37,11 @@ void AppendShortPosting(uint32_t gap, std::span<const uint32_t> members, uint32_
 }
 
 bool ReadShortPosting(ByteReader* in, uint32_t largest, std::span<uint32_t> members, ShortPosting* posting) {
+  if (members.size() == 1) {
+    const bool read = ReadShortPosting(in, posting);
+    members[0] = posting->frequency;
+    return read;
+  }
   const uint64_t token = in->Varint();
   if (token >> 1 > 0xFFFFFFFFu) return false;
   posting->gap = static_cast<uint32_t>(token >> 1);
@@ -48,11 +50,6 @@ bool ReadShortPosting(ByteReader* in, uint32_t largest, std::span<uint32_t> memb
     std::fill(members.begin(), members.end(), 0);
     members[largest] = 1;
     sum = 1;
-  } else if (members.size() == 1) {
-    const uint64_t above = in->Varint();
-    if (above >= kFrequencyMax) return false;
-    sum = above + 2;
-    members[0] = static_cast<uint32_t>(sum);
   } else {
     for (uint32_t& f : members) {
       const uint64_t value = in->Varint();
@@ -186,8 +183,7 @@ Decode ListHeadersBytes(const std::byte* fixed, uint64_t* bytes) {
   const uint64_t positions = (flags & kHasPositions) != 0 ? 1 : 0;
   const uint64_t members = (flags & kHasMembers) != 0 ? 1 : 0;
   const uint64_t a_group = 8 + 8 * positions + (windows ? 4 + 2 + 2 : 4) + 2 * uint64_t{group_pairs} + 2 * members;
-  const uint64_t a_block =
-      (windows ? 4 * members + 1 : 4 + 4 + 2) + 4 * positions + 2 * uint64_t{pairs} + 2 * members;
+  const uint64_t a_block = (windows ? 4 * members + 1 : 4 + 4 + 2) + 4 * positions + 2 * uint64_t{pairs} + 2 * members;
   *bytes = kListHeadersFixedBytes + GroupsOf(blocks) * a_group + blocks * a_block;
   return Decode::kOk;
 }

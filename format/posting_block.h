@@ -1,5 +1,5 @@
-// Posting lists as bytes (SPEC P-*): short lists, block payloads, and the headers that stand apart from the payloads so that
-// skipping a block touches none of it.
+// Posting lists as bytes (SPEC P-*): short lists, block payloads, and the headers that stand apart from the payloads so
+// that skipping a block touches none of it.
 #ifndef ASHLAR_FORMAT_POSTING_BLOCK_H_
 #define ASHLAR_FORMAT_POSTING_BLOCK_H_
 
@@ -32,6 +32,9 @@ enum class Decode : uint8_t { kOk, kDamage, kUnknown };
 
 // --- short lists ---
 
+// A short posting's lowest bit: more than the one occurrence in the largest member.
+inline constexpr uint64_t kNotSimple = 1;
+
 // One posting: u is the gap to the next possible document. `members`: one frequency a member.
 void AppendShortPosting(uint32_t gap, std::span<const uint32_t> members, uint32_t largest, ByteBuffer* out);
 
@@ -41,6 +44,16 @@ struct ShortPosting {
 };
 // Reads one; `members` receives a frequency a member. False if it breaks P-5.
 bool ReadShortPosting(ByteReader* in, uint32_t largest, std::span<uint32_t> members, ShortPosting* posting);
+// The same in an index of one member.
+inline bool ReadShortPosting(ByteReader* in, ShortPosting* posting) {
+  const uint64_t token = in->Varint();
+  posting->gap = static_cast<uint32_t>(token >> 1);
+  posting->frequency = 1;
+  if ((token & kNotSimple) == 0) return in->ok() && token >> 1 <= 0xFFFFFFFFu;
+  const uint64_t above = in->Varint();
+  posting->frequency = static_cast<uint32_t>(above + 2);
+  return in->ok() && token >> 1 <= 0xFFFFFFFFu && above <= kFrequencyMax - 2;
+}
 
 // --- block payloads, encoding kPacked ---
 
@@ -48,8 +61,8 @@ bool ReadShortPosting(ByteReader* in, uint32_t largest, std::span<uint32_t> memb
 void AppendPackedBlock(uint64_t first_possible, std::span<const uint32_t> documents,
                        std::span<const uint32_t> frequencies, ByteBuffer* out);
 
-// Decodes n documents and frequencies of [in, end). The last document must be `last`. Arrays have room for kUnpackSlack values
-// more. Returns where the members' streams begin (without any: `end`), or null for bytes that break P-10.
+// Decodes n documents and frequencies of [in, end). The last document must be `last`. Arrays have room for kUnpackSlack
+// values more. Returns where the members' streams begin (without any: `end`), or null for bytes that break P-10.
 const std::byte* ReadPackedBlock(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
                                  uint32_t last, uint32_t* documents, uint32_t* frequencies,
                                  const Unpacking& unpacking = PlainUnpacking());
@@ -65,12 +78,12 @@ struct BlockHeader {
   BlockEncoding encoding = BlockEncoding::kPacked;
   std::array<Frontier::Pair, kWindowListPairs.block> pairs{};
   uint8_t pair_count = 0;
-  Frontier::Pair largest{};    // the largest member's highest frequency and least length
+  Frontier::Pair largest{};  // the largest member's highest frequency and least length
 };
 
 // One second-level header.
 struct GroupHeader {
-  uint64_t payload_base = 0;   // in the postings section
+  uint64_t payload_base = 0;  // in the postings section
   uint64_t positions_base = 0;
   uint32_t payload_bytes = 0;  // only in windows
   WindowShape window;          // the same
@@ -83,7 +96,7 @@ struct ListHeaderValues {
   uint32_t postings = 0;
   uint32_t largest_postings = 0;
   bool positions = false;
-  bool members = false;        // of a group of two or more
+  bool members = false;  // of a group of two or more
   std::vector<BlockHeader> blocks;
   std::vector<GroupHeader> groups;  // one per kBlocksPerGroup blocks
 };
@@ -95,9 +108,9 @@ void AppendListHeaders(const ListHeaderValues& values, ByteBuffer* out);
 // 64 bytes after the last array can be read, so loops may run in steps.
 //
 // Bounds: for a scorer that grows with the frequency and falls with the length, the maximum over the pairs of a block,
-// FrequencyOfCode(pair_frequencies[p * blocks + b]) with LengthOfCode(pair_lengths[p * blocks + b]) for p < pairs, is at least
-// what any posting of block b contributes; the same for groups. Pair 0 has the highest frequency, the last pair the least length;
-// spare pairs repeat the last one.
+// FrequencyOfCode(pair_frequencies[p * blocks + b]) with LengthOfCode(pair_lengths[p * blocks + b]) for p < pairs, is
+// at least what any posting of block b contributes; the same for groups. Pair 0 has the highest frequency, the last
+// pair the least length; spare pairs repeat the last one.
 struct ListHeaders {
   uint32_t postings = 0;
   uint32_t largest_postings = 0;
@@ -108,16 +121,16 @@ struct ListHeaders {
   bool windows = false;  // a group is a window of kWindowDocuments, a block a slice of it, which may have no posting
   bool positions = false;
   bool members = false;
-  const std::byte* payload_bases = nullptr;    // u64 by group
-  const std::byte* positions_bases = nullptr;  // u64 by group
+  const std::byte* payload_bases = nullptr;         // u64 by group
+  const std::byte* positions_bases = nullptr;       // u64 by group
   const std::byte* group_last_documents = nullptr;  // u32 by group; not in windows
-  const std::byte* last_documents = nullptr;   // u32 by block; not in windows
-  const std::byte* payload_ends = nullptr;     // u32 by block; in windows only with members
-  const std::byte* positions_ends = nullptr;   // u32 by block
-  const uint8_t* counts = nullptr;             // postings less one; in windows postings
-  const uint8_t* encodings = nullptr;          // not in windows
-  const std::byte* window_bytes = nullptr;       // u32 by window
-  const std::byte* window_exceptions = nullptr;  // u16 by window
+  const std::byte* last_documents = nullptr;        // u32 by block; not in windows
+  const std::byte* payload_ends = nullptr;          // u32 by block; in windows only with members
+  const std::byte* positions_ends = nullptr;        // u32 by block
+  const uint8_t* counts = nullptr;                  // postings less one; in windows postings
+  const uint8_t* encodings = nullptr;               // not in windows
+  const std::byte* window_bytes = nullptr;          // u32 by window
+  const std::byte* window_exceptions = nullptr;     // u16 by window
   const uint8_t* window_encodings = nullptr;
   const uint8_t* window_widths = nullptr;
   const uint8_t* pair_frequencies = nullptr;
@@ -135,9 +148,7 @@ struct ListHeaders {
     return LoadU32(last_documents + size_t{4} * block);
   }
   uint32_t Count(uint32_t block) const { return windows ? counts[block] : counts[block] + 1u; }
-  uint64_t FirstPossible(uint32_t block) const {
-    return block == 0 ? 0 : uint64_t{LastDocument(block - 1)} + 1;
-  }
+  uint64_t FirstPossible(uint32_t block) const { return block == 0 ? 0 : uint64_t{LastDocument(block - 1)} + 1; }
   WindowShape ShapeOf(uint32_t window) const {
     return {static_cast<WindowEncoding>(window_encodings[window]), window_widths[window],
             LoadU16(window_exceptions + size_t{2} * window)};
@@ -147,7 +158,8 @@ struct ListHeaders {
     *offset = LoadU64(payload_bases + size_t{8} * window);
     *bytes = LoadU32(window_bytes + size_t{4} * window);
   }
-  // Members' streams of a block of a window: [begin, end) from the end of the window's own bytes. False if they break P-13.
+  // Members' streams of a block of a window: [begin, end) from the end of the window's own bytes. False if they break
+  // P-13.
   bool MemberStreams(uint32_t block, uint32_t* begin, uint32_t* end) const {
     *begin = block % kBlocksPerGroup == 0 ? 0 : LoadU32(payload_ends + size_t{4} * (block - 1));
     *end = LoadU32(payload_ends + size_t{4} * block);
@@ -160,15 +172,16 @@ struct ListHeaders {
   bool Positions(uint32_t block, uint64_t* offset, uint64_t* bytes) const {
     return Range(positions_bases, positions_ends, block, offset, bytes);
   }
-  // The first block from `from` on whose last document is at or after `target`; `blocks` if there is none. O(log distance).
+  // The first block from `from` on whose last document is at or after `target`; `blocks` if there is none. O(log
+  // distance).
   uint32_t FindBlock(uint32_t from, uint32_t target) const;
 
  private:
   static bool Range(const std::byte* bases, const std::byte* ends, uint32_t block, uint64_t* offset, uint64_t* bytes);
 };
 
-// Bytes that the headers take (padding excluded), from their first kListHeadersFixedBytes; kUnknown for a layout or pair count of a
-// later version.
+// Bytes that the headers take (padding excluded), from their first kListHeadersFixedBytes; kUnknown for a layout or
+// pair count of a later version.
 Decode ListHeadersBytes(const std::byte* fixed, uint64_t* bytes);
 // The view; `in` must have ListHeadersBytes readable. For what ListHeadersBytes took.
 void ReadListHeaders(const std::byte* in, ListHeaders* headers);

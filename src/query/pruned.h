@@ -333,7 +333,8 @@ void Pruned<S, C, L>::OfferAll(const uint32_t* documents, const int32_t* scores,
   if (out_.top.limit() == 0 || n == 0) return;
   int32_t needed = Needed(documents[0]);  // by a later document, no less
   for (size_t i = 0; i < n; ++i) {
-    if (scores[i] < needed) continue;
+    if (needed > 0) i += kernels_.first_at_least(scores + i, n - i, needed);
+    if (i == n) return;
     out_.top.Offer(scores[i], base_ + documents[i]);
     needed = Needed(documents[i]);
   }

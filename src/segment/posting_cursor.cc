@@ -80,6 +80,9 @@ struct PostingCursor::State {
   bool filtered() const { return member != kAllMembers; }
 
   void Allocate(uint32_t postings);
+  // Decode a short list of so many postings; false for damage.
+  bool ReadShort(uint32_t postings, ByteReader* in);
+  bool ReadShortGroup(uint32_t postings, ByteReader* in);
   absl::Status Damage(uint64_t offset, std::string_view message) const {
     return source.postings->Damage(offset, message);
   }
@@ -119,6 +122,34 @@ void PostingCursor::State::Allocate(uint32_t postings) {
     shown_frequencies = take(1);
     shown_raw = take(1);
   }
+}
+
+bool PostingCursor::State::ReadShort(uint32_t postings, ByteReader* in) {
+  uint64_t next = 0;
+  for (uint32_t i = 0; i < postings; ++i) {
+    format::ShortPosting posting;
+    const bool read = format::ReadShortPosting(in, &posting);
+    next += posting.gap;
+    if (!read || next >= source.document_count) return false;
+    documents[i] = static_cast<uint32_t>(next++);
+    totals[i] = posting.frequency;
+  }
+  return true;
+}
+
+bool PostingCursor::State::ReadShortGroup(uint32_t postings, ByteReader* in) {
+  std::pmr::vector<uint32_t> row(source.shape.members, memory);
+  uint64_t next = 0;
+  for (uint32_t i = 0; i < postings; ++i) {
+    format::ShortPosting posting;
+    const bool read = format::ReadShortPosting(in, source.shape.largest, row, &posting);
+    next += posting.gap;
+    if (!read || next >= source.document_count) return false;
+    documents[i] = static_cast<uint32_t>(next++);
+    totals[i] = posting.frequency;
+    for (size_t m = 0; m < row.size(); ++m) members[m * stride + i] = row[m];
+  }
+  return true;
 }
 
 absl::Status PostingCursor::State::OpenWindow(uint32_t number) {
@@ -337,20 +368,9 @@ void PostingCursor::OpenShort(const format::TermInfo& info) {
     bytes = {s.source.postings->data() + info.offset, info.document_bytes};
   }
   s.Allocate(info.postings);
-  std::vector<uint32_t> row(s.grouped() ? s.source.shape.members : 0);
-  uint32_t only = 0;
-  const std::span<uint32_t> members = s.grouped() ? std::span<uint32_t>(row) : std::span<uint32_t>(&only, 1);
   ByteReader in(bytes);
-  uint64_t next = 0;
-  for (uint32_t i = 0; i < info.postings; ++i) {
-    format::ShortPosting posting;
-    const bool read = format::ReadShortPosting(&in, s.source.shape.largest, members, &posting);
-    next += posting.gap;
-    if (!read || next >= s.source.document_count) return Fail(s.Damage(info.offset, "a short list is malformed"));
-    s.documents[i] = static_cast<uint32_t>(next++);
-    s.totals[i] = posting.frequency;
-    for (size_t m = 0; m < row.size(); ++m) s.members[m * s.stride + i] = row[m];
-  }
+  if (!(s.grouped() ? s.ReadShortGroup(info.postings, &in) : s.ReadShort(info.postings, &in)))
+    return Fail(s.Damage(info.offset, "a short list is malformed"));
   if (!in.done()) return Fail(s.Damage(info.offset, "a short list is longer than its postings"));
   s.raw_count = info.postings;
   s.members_known = true;
