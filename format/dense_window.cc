@@ -133,15 +133,17 @@ bool Window::ExceptionsAreValid() const {
 }
 
 uint32_t Window::ExceptionAt(uint32_t offset) const {
-  size_t low = 0, high = shape_.exceptions;
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    if (LoadU16(exception_offsets_ + 2 * middle) < offset) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+  // Halves to few, and counts among those what is before: no branch that has no pattern.
+  constexpr size_t kCounted = 32;
+  size_t low = 0, n = shape_.exceptions;
+  while (n > kCounted) {
+    const size_t half = n / 2;
+    low += LoadU16(exception_offsets_ + 2 * (low + half - 1)) < offset ? half : 0;
+    n -= half;
   }
+  size_t before = 0;
+  for (size_t i = 0; i < n; ++i) before += LoadU16(exception_offsets_ + 2 * (low + i)) < offset ? 1 : 0;
+  low += before;
   if (low == shape_.exceptions || LoadU16(exception_offsets_ + 2 * low) != offset) return 0;
   const uint32_t frequency = LoadU32(exception_frequencies_ + 4 * low);
   return IsException(frequency) ? frequency : 0;

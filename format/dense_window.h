@@ -55,6 +55,13 @@ class Window {
   const std::byte* values() const { return values_; }
   const std::byte* bitmap() const { return bitmap_; }  // null for a column
 
+  // How many postings there are before each slice, and in the end all.
+  const uint16_t* ranks() const { return ranks_; }
+  // What stands for an exception, among values plus 1 in a bitmap.
+  uint32_t escape() const { return all_ones_ + (bitmap_ == nullptr ? 0u : 1u); }
+  // The frequency of a document for which there is an exception; 0 if there is none.
+  uint32_t ExceptionAt(uint32_t offset) const;
+
   // 0 if the document is not there. `offset` is below kWindowDocuments. Damage shows as 0, and at the latest in
   // DecodeSlice.
   uint32_t FrequencyAt(uint32_t offset) const {
@@ -89,7 +96,6 @@ class Window {
     const uint64_t bit = uint64_t{i} * shape_.width;
     return LoadU16(values_ + bit / 8) >> (bit % 8) & all_ones_;
   }
-  uint32_t ExceptionAt(uint32_t offset) const;
   bool IsException(uint32_t frequency) const;
 
   WindowShape shape_;

@@ -16,23 +16,26 @@
 namespace ashlar::query {
 
 struct LengthClasses {
-  std::array<uint16_t, simd::kLengthClasses - 1> limits{};
+  uint16_t floor = 0, scale = 0;  // as simd::Kernels::classify takes them
+  std::array<uint8_t, simd::kLengthClasses>
+      least_codes{};                        // no document of the class is shorter than that of this code
   std::array<uint8_t, simd::kWindow> of{};  // by document, as simd::Kernels::classify gives them
 
-  // No document of the class is shorter.
-  uint8_t LeastCode(size_t length_class) const {
-    return length_class == 0 ? uint8_t{0} : format::LengthCode(limits[length_class - 1]);
-  }
-
-  // Limits that cut the lengths of these documents into parts. False if they do not differ.
+  // Classes that cut the lengths of these documents into parts. False if they do not differ.
   bool Choose(const std::byte* column, uint32_t documents) {
     constexpr uint32_t kSampled = 64;
-    constexpr std::array<size_t, simd::kLengthClasses - 1> kPlaces = {kSampled / 6, kSampled * 2 / 5,
-                                                                      kSampled * 7 / 10};
+    constexpr size_t kLongPlace = kSampled * 9 / 10;  // longer documents are one class
     std::array<uint16_t, kSampled> sample;
     for (uint32_t i = 0; i < kSampled; ++i) sample[i] = LoadU16(column + 2 * (uint64_t{documents} * i / kSampled));
     std::sort(sample.begin(), sample.end());
-    for (size_t i = 0; i < limits.size(); ++i) limits[i] = sample[kPlaces[i]];
+    floor = sample.front();
+    const uint32_t range = std::max<uint32_t>(sample[kLongPlace] - floor, 1);
+    scale = static_cast<uint16_t>(std::min<uint32_t>((simd::kLengthClasses << 16) / range, 0xFFFF));
+    for (uint32_t c = 1; c < simd::kLengthClasses; ++c) {
+      // The least length with (length - floor) scale >= c 2^16.
+      const uint32_t least = floor + ((c << 16) + scale - 1) / scale;
+      least_codes[c] = format::LengthCode(std::min<uint32_t>(least, 0xFFFF));
+    }
     return sample.front() != sample.back();
   }
 
@@ -45,7 +48,7 @@ struct LengthClasses {
       std::memset(last.data() + 2 * n, 0, last.size() - 2 * n);
       lengths = last.data();
     }
-    simd::BestKernels().classify(lengths, simd::kWindow, limits.data(), of.data());
+    simd::BestKernels().classify(lengths, simd::kWindow, floor, scale, of.data());
   }
 };
 

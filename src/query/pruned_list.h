@@ -152,6 +152,7 @@ class PrunedList {
   size_t FindInBlocks(size_t n, int32_t bound_needed, const uint32_t* documents, const int32_t* scores);
   // The same for a list that is one block and has its contributions.
   size_t FindInFlat(size_t n, const uint32_t* documents);
+  size_t FindInWindow(const format::Window& values, const uint32_t* documents, size_t begin, size_t end, size_t found);
   size_t FindIn(std::span<const uint32_t> block, const uint32_t* documents, size_t begin, size_t end, size_t found);
   void MakeRoomToFind(size_t n);
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
@@ -302,27 +303,26 @@ const uint8_t* PrunedList<C, L>::TableOf(uint32_t window, const format::Window& 
 template <class C, class L>
 void PrunedList<C, L>::ClassedTableOf(uint32_t window, const format::Window& values, const LengthClasses& classes,
                                       int shift, uint8_t* table) const {
-  constexpr size_t kRow = 1 << simd::kClassedWidthMax;
   const uint32_t n = 1u << values.shape().width;
   const uint32_t groups = bounds_.headers->groups, pairs = bounds_.group_pairs;
   const uint8_t* const pair_frequencies = bounds_.group_pair_frequencies + window;
   const uint8_t* const pair_lengths = bounds_.group_pair_lengths + window;
-  std::array<uint8_t, kRow> frequency_codes{}, shortest{};
+  std::array<uint8_t, 1 << simd::kClassedWidthMax> frequency_codes{}, shortest{};
   uint32_t pair = pairs - 1;
   for (uint32_t value = 0; value < n; ++value) {
     frequency_codes[value] = format::FrequencyCode(value + (values.bitmap() != nullptr ? 1 : 0));
     while (pair > 0 && pair_frequencies[size_t{pair} * groups] < frequency_codes[value]) --pair;
     shortest[value] = pair_lengths[size_t{pair} * groups];
   }
-  // Exceptions may be of any frequency from there on.
+  // Exceptions may be of any frequency from there on. (To add each by itself instead cost more than it saved.)
   if (values.has_exceptions()) frequency_codes[n - 1] = pair_frequencies[0];
   std::array<uint8_t, simd::kClassedBytes + simd::kReadSlack> frequencies{}, lengths{};
   std::array<int32_t, simd::kClassedBytes> bounds;
-  for (size_t of_class = 0; of_class < simd::kLengthClasses; ++of_class) {
-    const uint8_t least = classes.LeastCode(of_class);
+  for (size_t i = 0; i < simd::kClassedBytes; i += n) {
+    const uint8_t least = classes.least_codes[i / 2];
     for (size_t value = 0; value < n; ++value) {
-      frequencies[of_class * kRow + value] = frequency_codes[value];
-      lengths[of_class * kRow + value] = std::max(shortest[value], least);
+      frequencies[i + value] = frequency_codes[value];
+      lengths[i + value] = std::max(shortest[value], least);
     }
   }
   kernels_.bounds(frequencies.data(), lengths.data(), simd::kClassedBytes, 1, simd::kClassedBytes, scoring_,
@@ -391,19 +391,38 @@ void PrunedList<C, L>::MakeRoomToFind(size_t n) {
 template <class C, class L>
 size_t PrunedList<C, L>::FindInWindows(size_t n, const uint32_t* documents) {
   size_t found = 0;
-  uint32_t number = kNone;
-  const format::Window* values = nullptr;
-  for (size_t i = 0; i < n; ++i) {
-    const uint32_t window = documents[i] / format::kWindowDocuments;
-    if (window != number) values = term_.cursor.OpenWindow(number = window);
-    if (values == nullptr) continue;
-    const uint32_t frequency = values->FrequencyAt(documents[i] % format::kWindowDocuments);
-    found_at_[found] = static_cast<uint32_t>(i);
-    found_documents_[found] = documents[i];
-    found_frequencies_[found] = frequency;
-    found += frequency != 0 ? 1 : 0;
+  for (size_t begin = 0, end = 0; begin < n; begin = end) {
+    const uint32_t window = documents[begin] / format::kWindowDocuments;
+    const uint32_t last = window * format::kWindowDocuments + (format::kWindowDocuments - 1);
+    end = last >= documents[n - 1] ? n : begin + kernels_.lower_bound(documents + begin, n - begin, last + 1);
+    const format::Window* const values = term_.cursor.OpenWindow(window);
+    if (values != nullptr) found += FindInWindow(*values, documents, begin, end, found);
   }
   return found;
+}
+
+// Notes candidates [begin, end) that a window has behind those already found, and returns how many.
+template <class C, class L>
+size_t PrunedList<C, L>::FindInWindow(const format::Window& values, const uint32_t* documents, size_t begin, size_t end,
+                                      size_t found) {
+  const uint32_t width = values.shape().width;
+  if (values.bitmap() == nullptr) {
+    kernels_.look_up_column(values.values(), width, documents + begin, end - begin, places_.data());
+  } else {
+    kernels_.look_up_bitmap(values.bitmap(), values.ranks(), values.values(), width, documents + begin, end - begin,
+                            places_.data());
+  }
+  const uint32_t escape = values.has_exceptions() ? values.escape() : 0;
+  size_t n = found;
+  for (size_t i = begin; i < end; ++i) {
+    const uint32_t value = places_[i - begin];
+    if (value == 0) continue;
+    found_at_[n] = static_cast<uint32_t>(i);
+    found_documents_[n] = documents[i];
+    found_frequencies_[n] = value == escape ? values.ExceptionAt(documents[i] % format::kWindowDocuments) : value;
+    n += found_frequencies_[n] != 0 ? 1 : 0;
+  }
+  return n - found;
 }
 
 template <class C, class L>

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "src/simd/levels.h"
+#include "src/simd/look_up.h"
 #include "src/simd/score_math.h"
 #include "src/simd/unpack_tables.h"
 
@@ -577,8 +578,10 @@ ASHLAR_AVX2 void AddClassedColumn(const std::byte* column, uint32_t width, const
                                   uint16_t* accumulators) {
   const ByteUnpacker unpacker(width);
   const TableLookup<4> lookup(table);
+  const __m256i mask = _mm256_set1_epi8(static_cast<char>(ClassMask(width)));
   for (size_t d = 0; d < kWindow; d += kByteStep, column += 4 * width) {
-    const __m256i contributions = lookup(_mm256_or_si256(unpacker(column), Load(classes + d)));
+    const __m256i of_class = _mm256_and_si256(Load(classes + d), mask);
+    const __m256i contributions = lookup(_mm256_or_si256(unpacker(column), of_class));
     AddBytes16(accumulators + d, _mm256_castsi256_si128(contributions));
     AddBytes16(accumulators + d + 16, _mm256_extracti128_si256(contributions, 1));
   }
@@ -599,6 +602,7 @@ ASHLAR_AVX2 void AddClassedBitmap(const std::byte* bitmap, const std::byte* valu
   alignas(64) uint8_t unpacked[kWindow + kByteStep];
   UnpackBytes<false>(values, CountBitmap(words), width, unpacked);
   const TableLookup<4> lookup(table);
+  const __m256i mask = _mm256_set1_epi8(static_cast<char>(ClassMask(width)));
   const uint8_t* next = unpacked;
   for (size_t d = 0; d < kWindow; d += kByteStep) {
     const auto bits = static_cast<uint32_t>(words[d / 64] >> (d % 64));
@@ -608,7 +612,8 @@ ASHLAR_AVX2 void AddClassedBitmap(const std::byte* bitmap, const std::byte* valu
     const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(first), Spread16(next, high), 1);
     next += _mm_popcnt_u32(high);
     const __m256i there = _mm256_inserti128_si256(_mm256_castsi128_si256(BytesOfBits16(low)), BytesOfBits16(high), 1);
-    const __m256i contributions = _mm256_and_si256(lookup(_mm256_or_si256(both, Load(classes + d))), there);
+    const __m256i of_class = _mm256_and_si256(Load(classes + d), mask);
+    const __m256i contributions = _mm256_and_si256(lookup(_mm256_or_si256(both, of_class)), there);
     AddBytes16(accumulators + d, _mm256_castsi256_si128(contributions));
     AddBytes16(accumulators + d + 16, _mm256_extracti128_si256(contributions, 1));
   }
@@ -618,20 +623,32 @@ ASHLAR_AVX2_INLINE __m256i AtLeastU16(__m256i x, __m256i limit) {
   return _mm256_cmpeq_epi16(_mm256_subs_epu16(limit, x), _mm256_setzero_si256());
 }
 
-ASHLAR_AVX2 void Classify(const std::byte* lengths, size_t n, const uint16_t* limits, uint8_t* classes) {
-  __m256i limit[kLengthClasses - 1];
-  for (size_t c = 0; c + 1 < kLengthClasses; ++c) limit[c] = _mm256_set1_epi16(static_cast<int16_t>(limits[c]));
+// Twice the classes of 16 lengths.
+ASHLAR_AVX2_INLINE __m256i ClassesOf16(__m256i lengths, __m256i floor, __m256i scale) {
+  const __m256i scaled = _mm256_mulhi_epu16(_mm256_subs_epu16(lengths, floor), scale);
+  return _mm256_slli_epi16(_mm256_min_epu16(scaled, _mm256_set1_epi16(kLengthClasses - 1)), 1);
+}
+
+ASHLAR_AVX2 void Classify(const std::byte* lengths, size_t n, uint16_t floor, uint16_t scale, uint8_t* classes) {
+  const __m256i floors = _mm256_set1_epi16(static_cast<int16_t>(floor));
+  const __m256i scales = _mm256_set1_epi16(static_cast<int16_t>(scale));
   for (size_t i = 0; i < n; i += 32) {
-    const __m256i low = Load(lengths + 2 * i), high = Load(lengths + 2 * i + 32);
-    __m256i low_count = _mm256_setzero_si256(), high_count = low_count;  // negative
-    for (const __m256i& of_class : limit) {
-      low_count = _mm256_add_epi16(low_count, AtLeastU16(low, of_class));
-      high_count = _mm256_add_epi16(high_count, AtLeastU16(high, of_class));
-    }
+    const __m256i low = ClassesOf16(Load(lengths + 2 * i), floors, scales);
+    const __m256i high = ClassesOf16(Load(lengths + 2 * i + 32), floors, scales);
     // Packing goes half by half.
-    const __m256i counts = _mm256_permute4x64_epi64(_mm256_packs_epi16(low_count, high_count), 0b11'01'10'00);
-    Store(classes + i, _mm256_slli_epi16(_mm256_sub_epi8(_mm256_setzero_si256(), counts), 4));
+    Store(classes + i, _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0b11'01'10'00));
   }
+}
+
+ASHLAR_AVX2 void LookUpColumn(const std::byte* column, uint32_t width, const uint32_t* documents, size_t n,
+                              uint32_t* found) {
+  LookUpColumnBy(column, width, documents, n, found);
+}
+
+ASHLAR_AVX2 void LookUpBitmap(const std::byte* bitmap, const uint16_t* ranks, const std::byte* values, uint32_t width,
+                              const uint32_t* documents, size_t n, uint32_t* found) {
+  const auto count = [](uint64_t word) ASHLAR_AVX2 { return static_cast<uint32_t>(_mm_popcnt_u64(word)); };
+  LookUpBitmapBy(count, bitmap, ranks, values, width, documents, n, found);
 }
 
 constexpr size_t kScanStep = 64;  // accumulators that are asked at once whether any reaches the limit
@@ -846,6 +863,8 @@ const Kernels kAvx2Kernels = {
     .add_classed_column = AddClassedColumn,
     .add_classed_bitmap = AddClassedBitmap,
     .classify = Classify,
+    .look_up_column = LookUpColumn,
+    .look_up_bitmap = LookUpBitmap,
     .scan_16 = Scan16,
     .scan_32 = Scan32,
     .take_32 = Take32,

@@ -24,6 +24,7 @@
 #include <cstring>
 
 #include "src/simd/levels.h"
+#include "src/simd/look_up.h"
 #include "src/simd/score_math.h"
 #include "src/simd/unpack_tables.h"
 
@@ -465,8 +466,11 @@ ASHLAR_AVX512 void AddClassedColumn(const std::byte* column, uint32_t width, con
                                     const uint8_t* table, uint16_t* accumulators) {
   const ByteUnpacker unpacker(width);
   const TableLookup<1> lookup(table);
-  for (size_t d = 0; d < kWindow; d += kByteStep, column += 8 * width)
-    AddBytes64(accumulators + d, lookup(_mm512_or_si512(unpacker(column), Load(classes + d))));
+  const __m512i mask = _mm512_set1_epi8(static_cast<char>(ClassMask(width)));
+  for (size_t d = 0; d < kWindow; d += kByteStep, column += 8 * width) {
+    const __m512i of_class = _mm512_and_si512(Load(classes + d), mask);
+    AddBytes64(accumulators + d, lookup(_mm512_or_si512(unpacker(column), of_class)));
+  }
 }
 
 ASHLAR_AVX512 void AddClassedBitmap(const std::byte* bitmap, const std::byte* values, uint32_t width,
@@ -476,30 +480,39 @@ ASHLAR_AVX512 void AddClassedBitmap(const std::byte* bitmap, const std::byte* va
   alignas(64) uint8_t unpacked[kWindow + kByteStep];
   UnpackBytes<false>(values, CountBitmap(words), width, unpacked);
   const TableLookup<1> lookup(table);
+  const __m512i mask = _mm512_set1_epi8(static_cast<char>(ClassMask(width)));
   const uint8_t* next = unpacked;
   for (size_t w = 0; w < kWindowWords; ++w) {
     __m512i bytes = Load(next);
     ASHLAR_KEEP_IN_REGISTER(bytes);
     const __m512i spread = _mm512_maskz_expand_epi8(words[w], bytes);
-    const __m512i contributions = lookup(_mm512_or_si512(spread, Load(classes + 64 * w)));
+    const __m512i of_class = _mm512_and_si512(Load(classes + 64 * w), mask);
+    const __m512i contributions = lookup(_mm512_or_si512(spread, of_class));
     AddBytes64(accumulators + 64 * w, _mm512_maskz_mov_epi8(words[w], contributions));
     next += _mm_popcnt_u64(words[w]);
   }
 }
 
-ASHLAR_AVX512 void Classify(const std::byte* lengths, size_t n, const uint16_t* limits, uint8_t* classes) {
-  for (size_t i = 0; i < n; i += kByteStep) {
-    const __m512i low = Load(lengths + 2 * i), high = Load(lengths + 2 * i + kByteStep);
-    __m512i found = _mm512_setzero_si512();
-    for (size_t c = 0; c + 1 < kLengthClasses; ++c) {
-      const __m512i limit = _mm512_set1_epi16(static_cast<int16_t>(limits[c]));
-      const uint64_t reached = _mm512_cmpge_epu16_mask(low, limit) | uint64_t{_mm512_cmpge_epu16_mask(high, limit)}
-                                                                         << 32;
-      // A length at or above one limit is at or above those before it, too.
-      found = _mm512_mask_mov_epi8(found, reached, _mm512_set1_epi8(static_cast<char>(16 * (c + 1))));
-    }
-    Store(classes + i, found);
+ASHLAR_AVX512 void Classify(const std::byte* lengths, size_t n, uint16_t floor, uint16_t scale, uint8_t* classes) {
+  const __m512i floors = _mm512_set1_epi16(static_cast<int16_t>(floor));
+  const __m512i scales = _mm512_set1_epi16(static_cast<int16_t>(scale));
+  const __m512i last = _mm512_set1_epi16(kLengthClasses - 1);
+  for (size_t i = 0; i < n; i += kByteStep / 2) {
+    const __m512i above = _mm512_subs_epu16(Load(lengths + 2 * i), floors);
+    const __m512i of_class = _mm512_min_epu16(_mm512_mulhi_epu16(above, scales), last);
+    Store32Bytes(classes + i, _mm512_cvtepi16_epi8(_mm512_add_epi16(of_class, of_class)));
   }
+}
+
+ASHLAR_AVX512 void LookUpColumn(const std::byte* column, uint32_t width, const uint32_t* documents, size_t n,
+                                uint32_t* found) {
+  LookUpColumnBy(column, width, documents, n, found);
+}
+
+ASHLAR_AVX512 void LookUpBitmap(const std::byte* bitmap, const uint16_t* ranks, const std::byte* values, uint32_t width,
+                                const uint32_t* documents, size_t n, uint32_t* found) {
+  const auto count = [](uint64_t word) ASHLAR_AVX512 { return static_cast<uint32_t>(_mm_popcnt_u64(word)); };
+  LookUpBitmapBy(count, bitmap, ranks, values, width, documents, n, found);
 }
 
 ASHLAR_AVX512_INLINE uint64_t Reaching16(const uint16_t* accumulators, __m512i limit) {
@@ -682,6 +695,8 @@ const Kernels kAvx512Kernels = {
     .add_classed_column = AddClassedColumn,
     .add_classed_bitmap = AddClassedBitmap,
     .classify = Classify,
+    .look_up_column = LookUpColumn,
+    .look_up_bitmap = LookUpBitmap,
     .scan_16 = Scan16,
     .scan_32 = Scan32,
     .take_32 = Take32,

@@ -25,9 +25,9 @@ inline constexpr size_t kWindow = 4096;   // documents of a dense window
 inline constexpr size_t kWindowWords = kWindow / 64;
 inline constexpr size_t kTableBytes = 256;  // of a table that windows are added through
 inline constexpr uint32_t kByteWidthMax = 8;
-inline constexpr uint32_t kLengthClasses = 4;  // that classify tells apart, by one limit less
+inline constexpr uint32_t kLengthClasses = 32;  // that classify tells apart
 inline constexpr uint32_t kClassedWidthMax = 4;
-inline constexpr size_t kClassedBytes = kLengthClasses << kClassedWidthMax;
+inline constexpr size_t kClassedBytes = 2 * kLengthClasses;
 inline constexpr uint32_t kLengthEscaped = 0xFFFF;
 
 // The arithmetic of a term's contribution (src/query/scorer.h):
@@ -52,8 +52,8 @@ struct Kernels {
   void (*unpack_plus_one)(const std::byte* in, size_t n, uint32_t width, uint32_t* values);
 
   // Gaps to documents, in place: document i = first_possible + gap 0 + ... + gap i + i. n is 1 to kBlock; `values` is
-  // padded to 16, and no gap is wider than `width` bits. Returns the document after the last in 64 bits: up to 2^32, the
-  // documents ascend; above, the array has their low 32 bits. Patches are put into unpacked gaps before this.
+  // padded to 16, and no gap is wider than `width` bits. Returns the document after the last in 64 bits: up to 2^32,
+  // the documents ascend; above, the array has their low 32 bits. Patches are put into unpacked gaps before this.
   uint64_t (*prefix_sum)(uint32_t* values, size_t n, uint32_t width, uint64_t first_possible);
 
   // unpack and prefix_sum in one, for blocks without patches.
@@ -107,15 +107,23 @@ struct Kernels {
   void (*add_bitmap)(const std::byte* bitmap, const std::byte* values, uint32_t width, const uint8_t* table,
                      uint16_t* accumulators);
 
-  // The same where the table depends on the length of the document as well: entry 16 c + v is for value v, of at most
-  // kClassedWidthMax bits, in a document of class c. `classes` has 16 c of each document; `table` has kClassedBytes.
+  // The same where the table depends on the length of the document as well. `classes` has 2 c of each document of class
+  // c; `table` has kClassedBytes. The entry for value v, of `width` bits, kClassedWidthMax at most, is the one at 2 c
+  // with the lowest bits exchanged for v: the wider the values, the fewer classes are told apart.
   void (*add_classed_column)(const std::byte* column, uint32_t width, const uint8_t* classes, const uint8_t* table,
                              uint16_t* accumulators);
   void (*add_classed_bitmap)(const std::byte* bitmap, const std::byte* values, uint32_t width, const uint8_t* classes,
                              const uint8_t* table, uint16_t* accumulators);
-  // 16 times the number of limits, which ascend, that a document's length, of u16, is at or above. n of them; `classes`
-  // is padded to 64, and so are the lengths.
-  void (*classify)(const std::byte* lengths, size_t n, const uint16_t* limits, uint8_t* classes);
+  // Twice the class of each of n lengths, of u16: (length - floor) scale / 2^16, rounded down, at least 0 and at most
+  // kLengthClasses - 1. `classes` is padded to 64, and so are the lengths.
+  void (*classify)(const std::byte* lengths, size_t n, uint16_t floor, uint16_t scale, uint8_t* classes);
+
+  // What a window has for documents, at `document` % kWindow: its value in a column; in a bitmap the value plus 1 of
+  // those that are set, 0 for others. `ranks` has how many are set before each kBlock documents, and in the end all:
+  // more are taken for not set.
+  void (*look_up_column)(const std::byte* column, uint32_t width, const uint32_t* documents, size_t n, uint32_t* found);
+  void (*look_up_bitmap)(const std::byte* bitmap, const uint16_t* ranks, const std::byte* values, uint32_t width,
+                         const uint32_t* documents, size_t n, uint32_t* found);
 
   // Writes the offsets whose accumulator is at or above the limit, ascending, and returns their number. `offsets` (and
   // `scores`, what stands there) have room for kWindow. take_32 also sets all accumulators to 0.
@@ -132,8 +140,9 @@ struct Kernels {
 
   // The first index whose value is at or above the target; n if there is none. Values ascend.
   size_t (*lower_bound)(const uint32_t* values, size_t n, uint32_t target);
-  // Which of m targets are among n values, 1 to kBlock of them, that ascend. Writes for each that is, in the order of the targets,
-  // which one it is and the index of the value, and returns how many. `values` is padded to 8; outputs have room for m.
+  // Which of m targets are among n values, 1 to kBlock of them, that ascend. Writes for each that is, in the order of
+  // the targets, which one it is and the index of the value, and returns how many. `values` is padded to 8; outputs
+  // have room for m.
   size_t (*find)(const uint32_t* values, size_t n, const uint32_t* targets, size_t m, uint32_t* found,
                  uint32_t* places);
   // The first index whose value is at or above the limit; n if there is none. Values have no order.

@@ -6,6 +6,9 @@
 
 namespace ashlar::simd {
 
+// The bits of a class that a table for values of this width tells apart.
+constexpr uint32_t ClassMask(uint32_t width) { return (kClassedBytes - 1) & ~((1u << width) - 1); }
+
 extern const Kernels kScalarKernels;
 
 #ifdef __x86_64__

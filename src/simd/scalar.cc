@@ -7,6 +7,7 @@
 
 #include "src/base/bytes.h"
 #include "src/simd/levels.h"
+#include "src/simd/look_up.h"
 #include "src/simd/score_math.h"
 
 namespace ashlar::simd {
@@ -309,7 +310,8 @@ void AddClassedColumn(const std::byte* column, uint32_t width, const uint8_t* cl
                       uint16_t* accumulators) {
   uint8_t values[kWindow];
   UnpackBytes(column, kWindow, width, values);
-  for (size_t d = 0; d < kWindow; ++d) values[d] = table[values[d] | classes[d]];
+  const auto mask = static_cast<uint8_t>(ClassMask(width));
+  for (size_t d = 0; d < kWindow; ++d) values[d] = table[values[d] | (classes[d] & mask)];
   for (size_t d = 0; d < kWindow; ++d) AddTo(accumulators + d, values[d]);
 }
 
@@ -320,16 +322,26 @@ void AddClassedBitmap(const std::byte* bitmap, const std::byte* values, uint32_t
   uint8_t unpacked[kWindow];
   UnpackBytes(values, CountBitmap(words), width, unpacked);
   const uint8_t* next = unpacked;
-  ForEachBit(bitmap, [&](uint32_t d) { AddTo(accumulators + d, table[*next++ | classes[d]]); });
+  const uint32_t mask = ClassMask(width);
+  ForEachBit(bitmap, [&](uint32_t d) { AddTo(accumulators + d, table[*next++ | (classes[d] & mask)]); });
 }
 
-void Classify(const std::byte* lengths, size_t n, const uint16_t* limits, uint8_t* classes) {
+void Classify(const std::byte* lengths, size_t n, uint16_t floor, uint16_t scale, uint8_t* classes) {
   for (size_t i = 0; i < n; ++i) {
-    const uint16_t length = LoadU16(lengths + 2 * i);
-    uint32_t count = 0;
-    for (size_t c = 0; c + 1 < kLengthClasses; ++c) count += length >= limits[c] ? 1 : 0;
-    classes[i] = static_cast<uint8_t>(16 * count);
+    const uint32_t length = LoadU16(lengths + 2 * i);
+    const uint32_t above = length > floor ? length - floor : 0;
+    classes[i] = static_cast<uint8_t>(2 * std::min(above * scale >> 16, kLengthClasses - 1));
   }
+}
+
+void LookUpColumn(const std::byte* column, uint32_t width, const uint32_t* documents, size_t n, uint32_t* found) {
+  LookUpColumnBy(column, width, documents, n, found);
+}
+
+void LookUpBitmap(const std::byte* bitmap, const uint16_t* ranks, const std::byte* values, uint32_t width,
+                  const uint32_t* documents, size_t n, uint32_t* found) {
+  const auto count = [](uint64_t word) { return static_cast<uint32_t>(std::popcount(word)); };
+  LookUpBitmapBy(count, bitmap, ranks, values, width, documents, n, found);
 }
 
 constexpr size_t kScanStep = 64;  // accumulators that are asked at once whether any reaches the limit
@@ -469,6 +481,8 @@ const Kernels kScalarKernels = {
     .add_classed_column = AddClassedColumn,
     .add_classed_bitmap = AddClassedBitmap,
     .classify = Classify,
+    .look_up_column = LookUpColumn,
+    .look_up_bitmap = LookUpBitmap,
     .scan_16 = Scan16,
     .scan_32 = Scan32,
     .take_32 = Take32,

@@ -141,6 +141,18 @@ inline __m512i _mm512_adds_epu8(__m512i a, __m512i b) {
 inline __m512i _mm512_adds_epu16(__m512i a, __m512i b) {
   return Make<uint16_t>([&](size_t i) { return std::min(65535, a.Get<uint16_t>(i) + b.Get<uint16_t>(i)); });
 }
+inline __m512i _mm512_add_epi16(__m512i a, __m512i b) {
+  return Make<uint16_t>([&](size_t i) { return a.Get<uint16_t>(i) + b.Get<uint16_t>(i); });
+}
+inline __m512i _mm512_subs_epu16(__m512i a, __m512i b) {
+  return Make<uint16_t>([&](size_t i) { return std::max(0, a.Get<uint16_t>(i) - b.Get<uint16_t>(i)); });
+}
+inline __m512i _mm512_mulhi_epu16(__m512i a, __m512i b) {
+  return Make<uint16_t>([&](size_t i) { return uint32_t{a.Get<uint16_t>(i)} * b.Get<uint16_t>(i) >> 16; });
+}
+inline __m512i _mm512_min_epu16(__m512i a, __m512i b) {
+  return Make<uint16_t>([&](size_t i) { return std::min(a.Get<uint16_t>(i), b.Get<uint16_t>(i)); });
+}
 inline __m512i _mm512_max_epi32(__m512i a, __m512i b) {
   return Make<int>([&](size_t i) { return std::max(a.Get<int>(i), b.Get<int>(i)); });
 }
@@ -261,6 +273,9 @@ inline __m512i _mm512_cvtepu16_epi32(__m256i x) {
 }
 inline __m512i _mm512_cvtepu8_epi16(__m256i x) {
   return Make<uint16_t>([&](size_t i) { return x.bytes[i]; });
+}
+inline __m256i _mm512_cvtepi16_epi8(__m512i x) {
+  return Make<uint8_t, __m256i>([&](size_t i) { return x.Get<uint16_t>(i); });
 }
 inline __m256i _mm512_cvtepi32_epi16(__m512i x) {
   return Make<uint16_t, __m256i>([&](size_t i) { return x.Get<uint32_t>(i); });

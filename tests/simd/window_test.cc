@@ -81,7 +81,7 @@ TEST_P(WindowTest, AddBitmap) {
 
 TEST_P(WindowTest, AddClassed) {
   std::vector<uint8_t> classes(kWindow);
-  for (auto& c : classes) c = static_cast<uint8_t>(16 * prng_.Below(kLengthClasses));
+  for (auto& c : classes) c = static_cast<uint8_t>(2 * prng_.Below(kLengthClasses));
   for (uint32_t width = 0; width <= kClassedWidthMax; ++width) {
     for (const uint64_t one_in : {1u, 2u, 3u, 10u, 300u, 1000000u}) {
       const auto bitmap = RandomBitmap(one_in);
@@ -94,10 +94,10 @@ TEST_P(WindowTest, AddClassed) {
       const auto before = RandomAccumulators();
       auto by_column = before, by_bitmap = before;
       for (size_t d = 0; d < kWindow; ++d)
-        by_column[d] = Saturated(uint32_t{before[d]} + table[classes[d] + column_values[d]]);
+        by_column[d] = Saturated(uint32_t{before[d]} + table[(classes[d] >> width << width) + column_values[d]]);
       for (size_t i = 0; i < documents.size(); ++i) {
         const uint32_t d = documents[i];
-        by_bitmap[d] = Saturated(uint32_t{before[d]} + table[classes[d] + values[i]]);
+        by_bitmap[d] = Saturated(uint32_t{before[d]} + table[(classes[d] >> width << width) + values[i]]);
       }
       const PackedBytes column(column_values, width, one_in % 7, &prng_), packed(values, width, width, &prng_);
       Output<uint16_t> accumulators(kWindow);
@@ -119,20 +119,68 @@ TEST_P(WindowTest, AddClassed) {
 TEST_P(WindowTest, Classify) {
   for (const size_t n : {0u, 1u, 31u, 64u, 100u, 4096u}) {
     for (int round = 0; round < 4; ++round) {
-      std::vector<uint16_t> limits(kLengthClasses - 1);
-      for (auto& limit : limits) limit = static_cast<uint16_t>(round == 3 ? 0xFFFF - prng_.Below(2) : prng_.Below(300));
-      std::sort(limits.begin(), limits.end());
+      const auto floor = static_cast<uint16_t>(round == 3 ? 0xFFFF - prng_.Below(3) : prng_.Below(300));
+      const auto scale = static_cast<uint16_t>(round == 2 ? 0xFFFF : prng_.Below(0x10000));
       std::vector<std::byte> lengths(2 * ((n + 63) / 64 * 64));
       std::vector<uint8_t> expected(n);
       for (size_t i = 0; i < n; ++i) {
         const auto length = static_cast<uint16_t>(prng_.OneIn(10) ? 0xFFFF - prng_.Below(3) : prng_.Below(320));
         std::memcpy(&lengths[2 * i], &length, 2);
-        for (const uint16_t limit : limits) expected[i] = static_cast<uint8_t>(expected[i] + (length >= limit ? 16 : 0));
+        const uint64_t above = length > floor ? length - floor : 0;
+        expected[i] = static_cast<uint8_t>(2 * std::min<uint64_t>(above * scale / 65536, kLengthClasses - 1));
       }
       Output<uint8_t> classes((n + 63) / 64 * 64);
-      kernels().classify(lengths.data(), n, limits.data(), classes.data());
+      kernels().classify(lengths.data(), n, floor, scale, classes.data());
       ASSERT_EQ(classes.First(n), expected);
       ASSERT_TRUE(classes.Intact());
+    }
+  }
+}
+
+TEST_P(WindowTest, LookUp) {
+  for (uint32_t width = 0; width <= kByteWidthMax; ++width) {
+    for (const uint64_t one_in : {1u, 2u, 10u, 300u}) {
+      const auto bitmap = RandomBitmap(one_in);
+      std::vector<uint16_t> ranks;
+      std::vector<uint32_t> in_bitmap(kWindow, 0);
+      std::vector<uint32_t> values;
+      for (uint32_t d = 0; d < kWindow; ++d) {
+        if (d % kBlock == 0) ranks.push_back(static_cast<uint16_t>(values.size()));
+        if ((bitmap[d / 64] >> (d % 64) & 1) == 0) continue;
+        values.push_back(RandomValues(1, width, &prng_)[0]);
+        in_bitmap[d] = values.back() + 1;
+      }
+      ranks.push_back(static_cast<uint16_t>(values.size()));
+      const auto column_values = RandomValues(kWindow, width, &prng_);
+      const PackedBytes column(column_values, width, one_in % 7, &prng_), packed(values, width, width, &prng_);
+      std::vector<std::byte> bytes(1 + 8 * kWindowWords);  // at an odd place
+      std::memcpy(bytes.data() + 1, bitmap.data(), 8 * kWindowWords);
+
+      std::vector<uint32_t> documents, expected_column, expected_bitmap;
+      const auto base = static_cast<uint32_t>(kWindow * prng_.Below(1000));
+      for (uint32_t d = 0; d < kWindow; d += 1 + static_cast<uint32_t>(prng_.Below(20))) {
+        documents.push_back(base + d);
+        expected_column.push_back(column_values[d]);
+        expected_bitmap.push_back(in_bitmap[d]);
+      }
+      Output<uint32_t> found(documents.size());
+      kernels().look_up_column(column.data(), width, documents.data(), documents.size(), found.data());
+      ASSERT_EQ(found.First(documents.size()), expected_column) << "width " << width;
+      kernels().look_up_bitmap(bytes.data() + 1, ranks.data(), packed.data(), width, documents.data(), documents.size(),
+                               found.data());
+      ASSERT_EQ(found.First(documents.size()), expected_bitmap) << "width " << width << " one in " << one_in;
+      ASSERT_TRUE(found.Intact());
+
+      // Bits beyond the last rank count as not set: there is no value for them.
+      ranks.back() = static_cast<uint16_t>(values.size() / 2);
+      kernels().look_up_bitmap(bytes.data() + 1, ranks.data(), packed.data(), width, documents.data(), documents.size(),
+                               found.data());
+      for (size_t i = 0; i < documents.size(); ++i) {
+        const uint32_t d = documents[i] - base;
+        const auto rank = static_cast<size_t>(
+            std::count_if(in_bitmap.begin(), in_bitmap.begin() + d, [](uint32_t v) { return v != 0; }));
+        ASSERT_EQ(found.First(documents.size())[i], rank < ranks.back() ? expected_bitmap[i] : 0);
+      }
     }
   }
 }
