@@ -149,19 +149,36 @@ uint32_t Window::ExceptionAt(uint32_t offset) const {
   return IsException(frequency) ? frequency : 0;
 }
 
-bool Window::DecodeSlice(uint32_t slice, uint32_t first_document, UnpackBytes unpack, uint32_t* documents,
-                         uint32_t* frequencies) const {
+const SliceDecoding& PlainSliceDecoding() {
+  static constexpr auto kUnpack = [](const std::byte* in, size_t n, uint32_t width, uint8_t* values) {
+    for (size_t i = 0; i < n; ++i) {
+      const size_t bit = i * width;
+      values[i] = static_cast<uint8_t>(LoadU16(in + bit / 8) >> (bit % 8) & AllOnes(width));
+    }
+  };
+  static constexpr auto kTakePresent = [](const uint8_t* values, uint32_t first, uint32_t* documents,
+                                          uint32_t* present) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < kSliceDocuments; ++i) {
+      documents[n] = first + i;
+      present[n] = values[i];
+      n += values[i] != 0 ? 1 : 0;
+    }
+    return n;
+  };
+  static constexpr SliceDecoding kPlain{kUnpack, kTakePresent};
+  return kPlain;
+}
+
+bool Window::DecodeSlice(uint32_t slice, uint32_t first_document, uint32_t* documents, uint32_t* frequencies,
+                         const SliceDecoding& decoding) const {
   const uint32_t begin = slice * kSliceDocuments;
   const uint32_t expected = ranks_[slice + 1] - ranks_[slice];
   alignas(64) std::array<uint8_t, kSliceDocuments + 64> values;
   uint32_t n = 0;
   if (bitmap_ == nullptr) {
-    unpack(values_ + size_t{begin} * shape_.width / 8, kSliceDocuments, shape_.width, values.data());
-    for (uint32_t i = 0; i < kSliceDocuments; ++i) {
-      documents[n] = first_document + begin + i;
-      frequencies[n] = values[i];
-      n += values[i] != 0 ? 1 : 0;
-    }
+    decoding.unpack(values_ + size_t{begin} * shape_.width / 8, kSliceDocuments, shape_.width, values.data());
+    n = static_cast<uint32_t>(decoding.take_present(values.data(), first_document + begin, documents, frequencies));
   } else {
     for (uint32_t half = 0; half < kSliceDocuments; half += 64) {
       const uint32_t base = begin + half;

@@ -31,8 +31,14 @@ struct WindowShape {
 // Appends the window of these postings, with offsets from its first document; chooses the shape.
 WindowShape AppendWindow(std::span<const uint16_t> offsets, std::span<const uint32_t> frequencies, ByteBuffer* out);
 
-// How values of a slice are unpacked: `values` has room for kSliceDocuments.
-using UnpackBytes = void (*)(const std::byte* in, size_t n, uint32_t width, uint8_t* values);
+// How slices are decoded: by plain code, or by a reader's own with the same results.
+struct SliceDecoding {
+  // `values` has room for kSliceDocuments.
+  void (*unpack)(const std::byte* in, size_t n, uint32_t width, uint8_t* values);
+  // Of kSliceDocuments documents from `first` on those whose value is not 0, and the values; returns how many.
+  size_t (*take_present)(const uint8_t* values, uint32_t first, uint32_t* documents, uint32_t* present);
+};
+const SliceDecoding& PlainSliceDecoding();
 
 // A window where it lies; kPackedSlack bytes after it are readable.
 class Window {
@@ -88,8 +94,8 @@ class Window {
 
   // The slice's documents and frequencies; `first_document` is that of the window. Both arrays have room for
   // kSliceDocuments. False if they are not as many as the slice's count says, or an exception is missing.
-  bool DecodeSlice(uint32_t slice, uint32_t first_document, UnpackBytes unpack, uint32_t* documents,
-                   uint32_t* frequencies) const;
+  bool DecodeSlice(uint32_t slice, uint32_t first_document, uint32_t* documents, uint32_t* frequencies,
+                   const SliceDecoding& decoding = PlainSliceDecoding()) const;
 
  private:
   uint32_t Value(uint32_t i) const {

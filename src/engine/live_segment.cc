@@ -111,6 +111,12 @@ absl::StatusOr<segment::LengthReader> LiveSegment::Lengths(format::IndexId index
   return ReadLengths(index);
 }
 
+absl::StatusOr<segment::LengthReader> LiveSegment::SomeLengths(format::IndexId index) const {
+  ASHLAR_RETURN_IF_ERROR(LengthsKnown(index));
+  ASHLAR_RETURN_IF_ERROR(Seal());
+  return Noted(segment_->SomeLengths(index));
+}
+
 absl::Status LiveSegment::CheckIntact() const {
   ASHLAR_RETURN_IF_ERROR(Seal());
   const absl::Status status = segment_->CheckIntact();

@@ -114,6 +114,7 @@ class LiveSegment {
   segment::PostingCursor OpenPositions(format::IndexId index, std::string_view term,
                                        std::pmr::memory_resource* memory = std::pmr::get_default_resource()) const;
   absl::StatusOr<segment::LengthReader> Lengths(format::IndexId index) const;
+  absl::StatusOr<segment::LengthReader> SomeLengths(format::IndexId index) const;  // see Segment
   // Whether this segment's share of the index's live lengths is in the sums exactly.
   absl::Status LengthsKnown(format::IndexId index) const;
   // After cursors and lengths were used: whether what they gave counts.

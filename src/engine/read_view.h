@@ -40,6 +40,7 @@ class SegmentSource {
     return live_->DeadPostings(index, term, at_);
   }
   absl::StatusOr<Lengths> OpenLengths(format::IndexId index) const { return live_->Lengths(index); }
+  absl::StatusOr<Lengths> OpenSomeLengths(format::IndexId index) const { return live_->SomeLengths(index); }
 
  private:
   const LiveSegment* live_;

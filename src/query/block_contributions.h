@@ -29,6 +29,8 @@ void BlockContributions(float weight, const Norm& norm, const L& lengths, const 
     return;
   }
   if constexpr (HasLengthColumn<L>) {
+    if constexpr (requires { lengths.Ensure(documents, frequencies.size()); })
+      lengths.Ensure(documents, frequencies.size());
     const std::byte* const column = lengths.column();
     if (column == nullptr) {
       kernels.contributions_fixed_u32(frequencies.data(), frequencies.size(), weight, norm.K(0), out);

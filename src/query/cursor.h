@@ -91,6 +91,13 @@ concept HasDeadBits = Source<S> && requires(const S& s, uint32_t word) {
   { s.DeadBits(word) } -> std::same_as<uint64_t>;  // bit i: ordinal 64 word + i is dead as of the snapshot
 };
 
+// A source whose lengths can be opened for a search that looks at few: status() of them tells of damage that was met.
+template <class S>
+concept HasSomeLengths = Source<S> && requires(const S& s, format::IndexId index, const typename S::Lengths& lengths) {
+  {s.OpenSomeLengths(index)};
+  {lengths.status()};
+};
+
 // A source that can tell the dead postings of a term without a walk over the list.
 template <class S>
 concept CountsDeadPostings = Source<S> && requires(const S& s, format::IndexId index, std::string_view term) {

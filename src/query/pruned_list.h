@@ -133,8 +133,11 @@ class PrunedList {
   // Adds to each of the window's documents at least its contribution / 2^shift, rounded up. `classes`: of the documents
   // by length, if they are told apart.
   void AddWindow(uint32_t window, int shift, const LengthClasses* classes, uint16_t* accumulators);
-  // Of the lengths that contributions look up; null if they look up none.
+  // Of the lengths that contributions look up, to look at any; null if that can't be had, or they look up none.
   const std::byte* length_column() const {
+    if constexpr (requires { term_.lengths.is_whole(); }) {
+      if (!term_.lengths.is_whole()) return nullptr;
+    }
     if constexpr (HasLengthColumn<L>) {
       if (term_.norm.b != 0) return term_.lengths.column();
     }

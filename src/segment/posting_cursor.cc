@@ -180,8 +180,7 @@ absl::Status PostingCursor::State::DecodeSlice(uint32_t number) {
   if (!exceptions_checked && !window.ExceptionsAreValid()) return Damage(offset, "a window's exceptions are malformed");
   exceptions_checked = true;
   const uint32_t n = headers.Count(number);
-  if (!window.DecodeSlice(slice, in_window * format::kWindowDocuments, simd::BestKernels().unpack_bytes, documents,
-                          totals))
+  if (!window.DecodeSlice(slice, in_window * format::kWindowDocuments, documents, totals, kSliceDecoding))
     return Damage(offset, "a window's postings are not as many as its headers say");
   if (n != 0 && documents[n - 1] >= source.document_count)
     return Damage(offset, "a posting's ordinal is beyond the documents");

@@ -355,11 +355,31 @@ const Section* SegmentImpl::lengths(IndexId index) const {
   return group_.size() > 1 ? group_lengths_ : lengths_[group_[0]];
 }
 
+void LengthReader::Verify(const uint32_t* ordinals, size_t n) const {
+  for (size_t i = 0; i < n && status_.ok(); ++i)
+    if (ordinals[i] < count_) status_ = unverified_->Ensure(size_t{2} * ordinals[i], 2);
+}
+
 absl::StatusOr<LengthReader> SegmentImpl::Lengths(IndexId index) const {
-  LengthReader reader;
   const Section* section = lengths(index);
+  if (section != nullptr) ASHLAR_RETURN_IF_ERROR(section->Ensure(0, section->size()));
+  return LengthsIn(section);
+}
+
+absl::StatusOr<LengthReader> SegmentImpl::SomeLengths(IndexId index) const {
+  const Section* section = lengths(index);
+  ASHLAR_ASSIGN_OR_RETURN(LengthReader reader, LengthsIn(section));
+  if (section == nullptr || section->VerifyAhead()) return reader;
+  const uint64_t exceptions = reader.exception_count_ * format::kLengthExceptionBytes;
+  ASHLAR_RETURN_IF_ERROR(section->Ensure(section->size() - exceptions, exceptions));
+  reader.unverified_ = section;
+  return reader;
+}
+
+// Nothing is looked at.
+absl::StatusOr<LengthReader> SegmentImpl::LengthsIn(const Section* section) const {
+  LengthReader reader;
   if (section == nullptr) return reader;
-  ASHLAR_RETURN_IF_ERROR(section->Ensure(0, section->size()));
   const std::optional<format::LengthsView> view =
       format::DecodeLengths(ByteSpan(section->data(), section->size()), meta_.documents);
   if (!view.has_value()) return section->Damage(0, "wrong size");

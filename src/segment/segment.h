@@ -21,22 +21,35 @@
 #include "format/layout.h"
 #include "src/env/env.h"
 #include "src/segment/posting_cursor.h"
+#include "src/segment/verified_bytes.h"
 
 namespace ashlar::segment {
 
-// Lengths of one field or the group, by ordinal. Verified when it was made; valid while the Segment lives.
+// Lengths of one field or the group, by ordinal. Valid while the Segment lives. Segment::Lengths verifies them all when
+// it makes one; that of Segment::SomeLengths is verified where it is looked at, belongs to one thread and notes damage
+// in status().
 class LengthReader {
  public:
   LengthReader() = default;  // all 0
   uint32_t operator[](uint32_t ordinal) const {
     if (ordinal >= count_) return 0;
+    Ensure(&ordinal, 1);
     const uint16_t length = LoadU16(codes_ + size_t{2} * ordinal);
     return length != kEscape ? length : Escaped(ordinal);
   }
-  // u16 an ordinal, little-endian; 0xFFFF: ask operator[]. Null: all lengths are 0.
+  // u16 an ordinal, little-endian; 0xFFFF: ask operator[]. Null: all lengths are 0. To look there at ordinals that
+  // Ensure was asked for; at any, if is_whole().
   const std::byte* column() const { return codes_; }
+  bool is_whole() const { return unverified_ == nullptr; }
+  // Verifies those that are not yet. What is then found damaged shows in status(), for good.
+  void Ensure(const uint32_t* ordinals, size_t n) const {
+    if (unverified_ != nullptr) [[unlikely]]
+      Verify(ordinals, n);
+  }
+  const absl::Status& status() const { return status_; }
 
  private:
+  void Verify(const uint32_t* ordinals, size_t n) const;
   friend class Segment;
   friend class SegmentImpl;
   static constexpr uint16_t kEscape = 0xFFFF;
@@ -45,6 +58,8 @@ class LengthReader {
   uint32_t count_ = 0;
   const std::byte* exceptions_ = nullptr;  // (u32 ordinal, u32 length) pairs, ascending by ordinal
   uint32_t exception_count_ = 0;
+  const VerifiedBytes* unverified_ = nullptr;  // the section, if not all of it is verified
+  mutable absl::Status status_;
 };
 
 struct ReadOptions {
@@ -105,6 +120,9 @@ class Segment {
   // --- scoring ---
   // Lengths of a field or the group; all 0 where the segment does not know the field.
   virtual absl::StatusOr<LengthReader> Lengths(format::IndexId index) const = 0;
+  // The same for whoever looks at few of them: what it looks at is verified then, and a little more each time, until
+  // all is.
+  virtual absl::StatusOr<LengthReader> SomeLengths(format::IndexId index) const = 0;
   // Sum of lengths over all documents, dead ones included.
   virtual uint64_t LengthSum(format::IndexId index) const = 0;
   // The postings of a term; an empty cursor if there is none. For the largest field of the group it is the group's

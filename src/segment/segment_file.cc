@@ -49,6 +49,17 @@ absl::Status Section::Verify(uint64_t offset, uint64_t length) const {
   return status;
 }
 
+bool Section::VerifyAhead() const {
+  constexpr uint64_t kAheadBytes = 8 * format::kPageBytes;
+  if (complete_.load(std::memory_order_acquire)) return true;
+  const uint64_t from = ahead_.load(std::memory_order_relaxed);
+  if (from > size()) return false;                              // something is damaged
+  ahead_.store(from + kAheadBytes, std::memory_order_relaxed);  // two threads at once do the same
+  const bool is_last = from + kAheadBytes > size();
+  const absl::Status status = is_last ? Ensure(0, size()) : Ensure(from, kAheadBytes);
+  return is_last && status.ok();
+}
+
 void SegmentFile::FreeArray::operator()(std::byte* p) const { ::operator delete(p, alignment); }
 
 absl::StatusOr<std::unique_ptr<SegmentFile>> SegmentFile::Open(env::Env env, const std::string& path,
@@ -130,8 +141,8 @@ absl::Status SegmentFile::Load(const env::ReadableFile& file, const ReadOptions&
   // The size is the catalog's and the file's, so it is not a damaged number that decides how much memory is taken.
   const bool huge = size_ >= env::kHugePageBytes;
   const std::align_val_t alignment{huge ? env::kHugePageBytes : size_t{kPageBytes}};
-  array_ = std::unique_ptr<std::byte, FreeArray>(static_cast<std::byte*>(::operator new(size_, alignment, std::nothrow)),
-                                                 FreeArray{alignment});
+  array_ = std::unique_ptr<std::byte, FreeArray>(
+      static_cast<std::byte*>(::operator new(size_, alignment, std::nothrow)), FreeArray{alignment});
   if (array_ == nullptr) return ResourceExhausted(absl::StrCat(path_, ": no memory for ", size_, " bytes"));
   data_ = array_.get();
   if (huge) env::AdviseHugePages(array_.get(), size_);
@@ -170,12 +181,13 @@ absl::Status SegmentFile::ReadTail(const format::FileId& header_id) {
                                            size_, path_));
   ASHLAR_RETURN_IF_ERROR(Populate(footer_.root_offset, footer_offset - footer_.root_offset, "section table"));
   const ByteSpan roots(data_ + footer_.root_offset, uint64_t{footer_.root_count} * 8);
-  if (SiteIsOn(Site::kCheckSegmentRoots) && Checksum(roots, PlaceSeed(header_id, footer_.root_offset)) != footer_.root_checksum)
+  if (SiteIsOn(Site::kCheckSegmentRoots) &&
+      Checksum(roots, PlaceSeed(header_id, footer_.root_offset)) != footer_.root_checksum)
     return DataLoss(path_, kChecksumSection, footer_.root_offset, "checksum mismatch of the roots");
   for (size_t i = 0; i < footer_.root_count; ++i) roots_.push_back(LoadU64(roots.data() + i * 8));
   ASHLAR_ASSIGN_OR_RETURN(
-      entries_, format::DecodeSectionTable(
-                    ByteSpan(data_ + footer_.table_offset, footer_offset - footer_.table_offset), footer_, path_));
+      entries_, format::DecodeSectionTable(ByteSpan(data_ + footer_.table_offset, footer_offset - footer_.table_offset),
+                                           footer_, path_));
   table_offset_ = footer_.data_end;
   page_count_ = PagesOf(footer_.data_end);
   verified_ = MakeBits(page_count_);

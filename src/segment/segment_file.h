@@ -33,6 +33,9 @@ class Section final : public VerifiedBytes {
   absl::Status Damage(uint64_t offset, std::string_view message) const override;
   const format::SectionEntry& entry() const { return entry_; }
   std::string label() const { return format::SectionLabel(entry_.kind, entry_.id); }
+  // Verifies the next few pages, so that after enough calls all are; damage is left to those who need it. Whether all
+  // are.
+  bool VerifyAhead() const;
 
  protected:
   absl::Status Verify(uint64_t offset, uint64_t length) const override;
@@ -41,6 +44,7 @@ class Section final : public VerifiedBytes {
   const SegmentFile* file_;
   format::SectionEntry entry_;
   mutable std::atomic<bool> complete_{false};  // all of it was verified
+  mutable std::atomic<uint64_t> ahead_{0};     // where VerifyAhead goes on
 };
 
 // What: opens a segment file and vouches for its bytes.

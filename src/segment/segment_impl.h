@@ -52,6 +52,7 @@ class SegmentImpl final : public Segment {
   absl::Status VisitKeys(std::string_view from,
                          const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const override;
   absl::StatusOr<LengthReader> Lengths(format::IndexId index) const override;
+  absl::StatusOr<LengthReader> SomeLengths(format::IndexId index) const override;
   uint64_t LengthSum(format::IndexId index) const override;
   PostingCursor OpenTerm(format::IndexId index, std::string_view term,
                          std::pmr::memory_resource* memory = std::pmr::get_default_resource()) const override;
@@ -109,6 +110,7 @@ class SegmentImpl final : public Segment {
   absl::Status OutOfRange(uint32_t ordinal) const;
   absl::StatusOr<uint32_t> OrdinalOfRank(const SectionReader& reader, const format::KeysHeader& header,
                                          uint32_t rank) const;
+  absl::StatusOr<LengthReader> LengthsIn(const Section* section) const;
   PostingCursor OpenKey(std::string_view term, std::pmr::memory_resource* memory) const;
   PostingCursor OpenIn(const Index& index, std::string_view term, uint32_t member,
                        std::pmr::memory_resource* memory) const;

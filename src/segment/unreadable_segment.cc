@@ -34,6 +34,7 @@ class UnreadableSegment final : public Segment {
     return damage_;
   }
   absl::StatusOr<LengthReader> Lengths(format::IndexId) const override { return damage_; }
+  absl::StatusOr<LengthReader> SomeLengths(format::IndexId) const override { return damage_; }
   uint64_t LengthSum(format::IndexId) const override { return 0; }
   PostingCursor OpenTerm(format::IndexId, std::string_view, std::pmr::memory_resource*) const override {
     return PostingCursor(damage_);

@@ -863,6 +863,7 @@ const Kernels kAvx2Kernels = {
     .add_classed_column = AddClassedColumn,
     .add_classed_bitmap = AddClassedBitmap,
     .classify = Classify,
+    .take_present = kScalarKernels.take_present,
     .look_up_column = LookUpColumn,
     .look_up_bitmap = LookUpBitmap,
     .scan_16 = Scan16,

@@ -504,6 +504,19 @@ ASHLAR_AVX512 void Classify(const std::byte* lengths, size_t n, uint16_t floor, 
   }
 }
 
+ASHLAR_AVX512 size_t TakePresent(const uint8_t* values, uint32_t first, uint32_t* documents, uint32_t* present) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < kBlock; i += kStep) {
+    const __m512i x = _mm512_cvtepu8_epi32(Load16Bytes(values + i));
+    const __m512i document = _mm512_add_epi32(Indices(), _mm512_set1_epi32(static_cast<int>(first + i)));
+    const __mmask16 there = _mm512_test_epi32_mask(x, x);
+    Store(documents + n, _mm512_maskz_compress_epi32(there, document));
+    Store(present + n, _mm512_maskz_compress_epi32(there, x));
+    n += static_cast<size_t>(_mm_popcnt_u32(there));
+  }
+  return n;
+}
+
 ASHLAR_AVX512 void LookUpColumn(const std::byte* column, uint32_t width, const uint32_t* documents, size_t n,
                                 uint32_t* found) {
   LookUpColumnBy(column, width, documents, n, found);
@@ -695,6 +708,7 @@ const Kernels kAvx512Kernels = {
     .add_classed_column = AddClassedColumn,
     .add_classed_bitmap = AddClassedBitmap,
     .classify = Classify,
+    .take_present = TakePresent,
     .look_up_column = LookUpColumn,
     .look_up_bitmap = LookUpBitmap,
     .scan_16 = Scan16,

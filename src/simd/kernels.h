@@ -118,6 +118,9 @@ struct Kernels {
   // kLengthClasses - 1. `classes` is padded to 64, and so are the lengths.
   void (*classify)(const std::byte* lengths, size_t n, uint16_t floor, uint16_t scale, uint8_t* classes);
 
+  // Of kBlock documents from `first` on those whose value is not 0, and the values; returns how many. Both outputs have room for
+  // kBlock.
+  size_t (*take_present)(const uint8_t* values, uint32_t first, uint32_t* documents, uint32_t* present);
   // What a window has for documents, at `document` % kWindow: its value in a column; in a bitmap the value plus 1 of
   // those that are set, 0 for others. `ranks` has how many are set before each kBlock documents, and in the end all:
   // more are taken for not set.

@@ -334,6 +334,16 @@ void Classify(const std::byte* lengths, size_t n, uint16_t floor, uint16_t scale
   }
 }
 
+size_t TakePresent(const uint8_t* values, uint32_t first, uint32_t* documents, uint32_t* present) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < kBlock; ++i) {
+    documents[n] = first + i;
+    present[n] = values[i];
+    n += values[i] != 0 ? 1 : 0;
+  }
+  return n;
+}
+
 void LookUpColumn(const std::byte* column, uint32_t width, const uint32_t* documents, size_t n, uint32_t* found) {
   LookUpColumnBy(column, width, documents, n, found);
 }
@@ -481,6 +491,7 @@ const Kernels kScalarKernels = {
     .add_classed_column = AddClassedColumn,
     .add_classed_bitmap = AddClassedBitmap,
     .classify = Classify,
+    .take_present = TakePresent,
     .look_up_column = LookUpColumn,
     .look_up_bitmap = LookUpBitmap,
     .scan_16 = Scan16,

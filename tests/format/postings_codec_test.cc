@@ -390,11 +390,6 @@ WindowModel RandomWindow(uint32_t one_in, uint32_t bits, uint32_t far_in, Prng* 
   return model;
 }
 
-void UnpackOneByOne(const std::byte* in, size_t n, uint32_t width, uint8_t* values) {
-  for (size_t i = 0; i < n; ++i)
-    values[i] = static_cast<uint8_t>(LoadU16(in + i * width / 8) >> (i * width % 8) & ((1u << width) - 1));
-}
-
 void ExpectWindow(const Window& window, const WindowModel& model) {
   size_t i = 0;
   for (uint32_t offset = 0; offset < kWindowDocuments; ++offset) {
@@ -405,7 +400,7 @@ void ExpectWindow(const Window& window, const WindowModel& model) {
   i = 0;
   for (uint32_t slice = 0; slice < kBlocksPerGroup; ++slice) {
     std::array<uint32_t, kSliceDocuments> documents, frequencies;
-    ASSERT_TRUE(window.DecodeSlice(slice, 8192, UnpackOneByOne, documents.data(), frequencies.data()));
+    ASSERT_TRUE(window.DecodeSlice(slice, 8192, documents.data(), frequencies.data()));
     for (uint32_t at = 0; at < model.counts[slice]; ++at, ++i) {
       ASSERT_EQ(documents[at], 8192u + model.offsets[i]);
       ASSERT_EQ(frequencies[at], model.frequencies[i]);
@@ -436,7 +431,7 @@ TEST(DenseWindowTest, RoundTrip) {
         counts[5] = static_cast<uint8_t>(counts[5] == 0 ? 1 : counts[5] - 1);
         std::array<uint32_t, kSliceDocuments> documents, frequencies;
         if (window.Open(padded.data(), bytes.size(), shape, counts.data())) {
-          EXPECT_FALSE(window.DecodeSlice(5, 0, UnpackOneByOne, documents.data(), frequencies.data()));
+          EXPECT_FALSE(window.DecodeSlice(5, 0, documents.data(), frequencies.data()));
         }
       }
     }

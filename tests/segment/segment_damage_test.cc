@@ -72,13 +72,14 @@ class SegmentDamage : public testing::Test {
   std::vector<std::string> truth_;
 };
 
-// A flipped bit in what vouches for the rest is blamed on itself, and not on what it vouches for. Without the check in question it
-// is not noticed, or blamed on another place.
+// A flipped bit in what vouches for the rest is blamed on itself, and not on what it vouches for. Without the check in
+// question it is not noticed, or blamed on another place.
 TEST_F(SegmentDamage, ChecksumsAreBlamedThemselves) {
   const auto header = format::DecodeFileHeader(bytes_, format::FileKind::kSegment, path_);
   ASSERT_TRUE(header.ok());
   const uint64_t footer_at = bytes_.size() - format::kSegmentFooterBytes;
-  const auto footer = format::DecodeSegmentFooter(ByteSpan(bytes_).subspan(footer_at), header->file_id, bytes_.size(), path_);
+  const auto footer =
+      format::DecodeSegmentFooter(ByteSpan(bytes_).subspan(footer_at), header->file_id, bytes_.size(), path_);
   ASSERT_TRUE(footer.ok());
   constexpr uint64_t kGeneration = 40;  // in the footer; 7, which becomes 6
   const struct {
@@ -151,8 +152,7 @@ TEST_F(SegmentDamage, ForgedBytesDoNotCrash) {
     format::PageChecksummer sums(entry_.file_id);
     sums.Append(ByteSpan(forged).first(footer->data_end));
     sums.Finish();
-    for (size_t i = 0; i < sums.sums().size(); ++i)
-      StoreU64(forged.data() + footer->data_end + i * 8, sums.sums()[i]);
+    for (size_t i = 0; i < sums.sums().size(); ++i) StoreU64(forged.data() + footer->data_end + i * 8, sums.sums()[i]);
     const auto roots = format::ChecksumRoots(entry_.file_id, footer->data_end,
                                              ByteSpan(forged).subspan(footer->data_end, sums.sums().size() * 8));
     for (size_t i = 0; i < roots.size(); ++i) StoreU64(forged.data() + footer->root_offset + i * 8, roots[i]);
@@ -231,8 +231,8 @@ TEST_F(SegmentDamage, UnknownSectionsAreToldApart) {
     format::SegmentFooter f = *footer;
     f.table_checksum = Checksum(ByteSpan(changed).subspan(f.table_offset, f.table_count * format::kSectionEntryBytes),
                                 PlaceSeed(f.file_id, f.table_offset));
-    format::EncodeSegmentFooter(f, std::span<std::byte, format::kSegmentFooterBytes>(changed.data() + footer_at,
-                                                                                     format::kSegmentFooterBytes));
+    format::EncodeSegmentFooter(
+        f, std::span<std::byte, format::kSegmentFooterBytes>(changed.data() + footer_at, format::kSegmentFooterBytes));
     Rewrite(changed);
     const auto segment = store_.Open(entry_);
     if (!optional) {
@@ -241,6 +241,63 @@ TEST_F(SegmentDamage, UnknownSectionsAreToldApart) {
     }
     ASSERT_TRUE(segment.ok()) << segment.status();
     ExpectHolds(**segment, schema_, documents_);
+  }
+}
+
+// Lengths that are verified where they are looked at: damage fails those who look there, and nobody else.
+TEST_F(SegmentDamage, SomeLengthsFailWhereTheyAreDamaged) {
+  Schema schema;
+  AddField("body", FieldType::kText, &schema);
+  schema.default_group = {"body"};
+  constexpr uint32_t kDocuments = 20000;  // 10 pages of lengths
+  const std::vector<ModelDocument> documents = RandomDocuments(schema, kDocuments, 1, &random_);
+  const std::string path = "dir/" + FileName(2);
+  const format::SegmentEntry entry = *store_.Build(schema, 2, documents);
+  ByteBuffer bytes = *env::ReadFile(*store_.env.files, path);
+  const auto footer = format::DecodeSegmentFooter(ByteSpan(bytes).subspan(bytes.size() - format::kSegmentFooterBytes),
+                                                  entry.file_id, bytes.size(), path);
+  ASSERT_TRUE(footer.ok());
+  const auto sections = format::DecodeSectionTable(
+      ByteSpan(bytes).subspan(footer->table_offset, bytes.size() - format::kSegmentFooterBytes - footer->table_offset),
+      *footer, path);
+  ASSERT_TRUE(sections.ok());
+  const auto lengths = std::find_if(sections->begin(), sections->end(), [](const format::SectionEntry& section) {
+    return section.kind == format::SectionKind::kLengths;
+  });
+  ASSERT_NE(lengths, sections->end());
+  const auto undamaged = *store_.Open(entry);
+  const auto whole = undamaged->Lengths(format::kGroupIndex);
+  ASSERT_TRUE(whole.ok() && whole->is_whole());
+
+  {  // Without damage all are verified after a while.
+    const auto segment = *store_.Open(entry);
+    auto some = segment->SomeLengths(format::kGroupIndex);
+    ASSERT_TRUE(some.ok());
+    EXPECT_FALSE(some->is_whole());
+    for (uint32_t ordinal = 0; ordinal < kDocuments; ordinal += 999) EXPECT_EQ((*some)[ordinal], (*whole)[ordinal]);
+    EXPECT_TRUE(some->status().ok());
+    int opened = 0;
+    for (; opened < 100 && !some->is_whole(); ++opened) some = segment->SomeLengths(format::kGroupIndex);
+    EXPECT_LT(opened, 10);
+  }
+  constexpr uint32_t kDamaged = 15000;
+  bytes[lengths->offset + 2 * kDamaged] ^= std::byte{1};
+  path_ = path;
+  Rewrite(bytes);
+  const auto segment = *store_.Open(entry);
+  EXPECT_TRUE(absl::IsDataLoss(segment->Lengths(format::kGroupIndex).status()));
+  for (int opened = 0; opened < 100; ++opened) {
+    const auto some = segment->SomeLengths(format::kGroupIndex);
+    ASSERT_TRUE(some.ok());
+    ASSERT_FALSE(some->is_whole());
+    EXPECT_EQ((*some)[7], (*whole)[7]);
+    EXPECT_TRUE(some->status().ok());
+    const uint32_t looked_at[] = {8, kDamaged + 1};
+    some->Ensure(looked_at, 1);
+    EXPECT_TRUE(some->status().ok());
+    some->Ensure(looked_at, 2);
+    EXPECT_TRUE(absl::IsDataLoss(some->status()));
+    EXPECT_EQ(PlaceOf(some->status())->section, "lengths");
   }
 }
 

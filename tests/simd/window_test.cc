@@ -137,6 +137,27 @@ TEST_P(WindowTest, Classify) {
   }
 }
 
+TEST_P(WindowTest, TakePresent) {
+  for (const uint64_t one_in : {1u, 2u, 5u, 100u, 100000u}) {
+    for (int round = 0; round < 20; ++round) {
+      std::vector<uint8_t> values(kBlock, 0);
+      std::vector<uint32_t> documents, present;
+      const auto first = static_cast<uint32_t>(prng_.Next());
+      for (uint32_t i = 0; i < kBlock; ++i) {
+        if (!prng_.OneIn(one_in)) continue;
+        values[i] = static_cast<uint8_t>(1 + prng_.Below(255));
+        documents.push_back(first + i);
+        present.push_back(values[i]);
+      }
+      Output<uint32_t> got_documents(kBlock), got(kBlock, 4);
+      ASSERT_EQ(kernels().take_present(values.data(), first, got_documents.data(), got.data()), present.size());
+      ASSERT_EQ(got_documents.First(present.size()), documents);
+      ASSERT_EQ(got.First(present.size()), present);
+      ASSERT_TRUE(got_documents.Intact() && got.Intact());
+    }
+  }
+}
+
 TEST_P(WindowTest, LookUp) {
   for (uint32_t width = 0; width <= kByteWidthMax; ++width) {
     for (const uint64_t one_in : {1u, 2u, 10u, 300u}) {
