@@ -184,7 +184,9 @@ class Pruned {
   static constexpr int32_t kNoScore = 0;
   static constexpr size_t kMerged = 4;  // lists at a time
   void MergeAll();
-  static size_t Merge(const std::array<Sorted, kMerged>& lists, uint32_t* documents, int32_t* scores);
+  template <size_t n>
+  static size_t MergeOf(const Sorted* lists, uint32_t* documents, int32_t* scores);
+  static size_t Merge(std::span<const Sorted> lists, uint32_t* documents, int32_t* scores);
   void FollowRarest();
   void OfferAll(const uint32_t* documents, const int32_t* scores, size_t n);
 
@@ -275,8 +277,7 @@ void Pruned<S, C, L>::MergeAll() {
     std::pmr::vector<Sorted> merged(memory_);
     size_t end = 0;
     for (size_t i = 0; i < lists.size(); i += kMerged) {
-      std::array<Sorted, kMerged> from;
-      std::copy_n(lists.begin() + static_cast<ptrdiff_t>(i), std::min(kMerged, lists.size() - i), from.begin());
+      const std::span<const Sorted> from(&lists[i], std::min(kMerged, lists.size() - i));
       const size_t n = Merge(from, &to_documents[end], &to_scores[end]);
       merged.push_back({&to_documents[end], &to_scores[end], n});
       end += n + 1;
@@ -286,23 +287,44 @@ void Pruned<S, C, L>::MergeAll() {
   OfferAll(lists[0].documents, lists[0].scores, lists[0].n);
 }
 
-// Adds what several lists have for a document. No branch on the values: they have no pattern.
+// Adds what n lists have for a document. No branch on the values: they have no pattern.
 template <class S, class C, class L>
-size_t Pruned<S, C, L>::Merge(const std::array<Sorted, kMerged>& lists, uint32_t* documents, int32_t* scores) {
-  std::array<size_t, kMerged> at{};
-  size_t n = 0;
-  for (;; ++n) {
-    uint32_t document = lists[0].documents[at[0]];
-    for (size_t i = 1; i < kMerged; ++i) document = std::min(document, lists[i].documents[at[i]]);
-    documents[n] = document;
-    if (document == format::kNoDocument) return n;
+template <size_t n>
+size_t Pruned<S, C, L>::MergeOf(const Sorted* lists, uint32_t* documents, int32_t* scores) {
+  std::array<const uint32_t*, n> next;
+  std::array<const int32_t*, n> next_score;
+  for (size_t i = 0; i < n; ++i) {
+    next[i] = lists[i].documents;
+    next_score[i] = lists[i].scores;
+  }
+  for (size_t merged = 0;; ++merged) {
+    uint32_t document = *next[0];
+    for (size_t i = 1; i < n; ++i) document = std::min(document, *next[i]);
+    documents[merged] = document;
+    if (document == format::kNoDocument) return merged;
     int32_t score = 0;
-    for (size_t i = 0; i < kMerged; ++i) {
-      const bool has_it = lists[i].documents[at[i]] == document;
-      score += has_it ? lists[i].scores[at[i]] : 0;
-      at[i] += has_it ? 1 : 0;
+    for (size_t i = 0; i < n; ++i) {
+      const bool has_it = *next[i] == document;
+      score += has_it ? *next_score[i] : 0;
+      next[i] += has_it ? 1 : 0;
+      next_score[i] += has_it ? 1 : 0;
     }
-    scores[n] = score;
+    scores[merged] = score;
+  }
+}
+
+template <class S, class C, class L>
+size_t Pruned<S, C, L>::Merge(std::span<const Sorted> lists, uint32_t* documents, int32_t* scores) {
+  static_assert(kMerged == 4);
+  switch (lists.size()) {
+    case 1:
+      return MergeOf<1>(lists.data(), documents, scores);
+    case 2:
+      return MergeOf<2>(lists.data(), documents, scores);
+    case 3:
+      return MergeOf<3>(lists.data(), documents, scores);
+    default:
+      return MergeOf<4>(lists.data(), documents, scores);
   }
 }
 
