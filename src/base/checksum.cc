@@ -10,8 +10,27 @@
 
 namespace ashlar {
 
+#ifdef ASHLAR_HAS_CHECKSUM_AVX2
+uint64_t ChecksumAvx2(const void* bytes, size_t n, uint64_t seed);  // checksum_avx2.cc
+#endif
+
+namespace {
+
+uint64_t ChecksumPlain(const void* bytes, size_t n, uint64_t seed) { return XXH3_64bits_withSeed(bytes, n, seed); }
+
+using ChecksumFunction = uint64_t (*)(const void* bytes, size_t n, uint64_t seed);
+ChecksumFunction Choose() {
+#ifdef ASHLAR_HAS_CHECKSUM_AVX2
+  if (__builtin_cpu_supports("avx2")) return ChecksumAvx2;
+#endif
+  return ChecksumPlain;
+}
+
+}  // namespace
+
 uint64_t Checksum(std::span<const std::byte> bytes, uint64_t seed) {
-  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+  static const ChecksumFunction checksum = Choose();
+  return checksum(bytes.data(), bytes.size(), seed);
 }
 
 uint64_t PlaceSeed(std::span<const std::byte, 16> file_id, uint64_t offset) {

@@ -369,7 +369,7 @@ ArenaPtr<Pruned<S, C, L>> Execution::MakePruned(const S& source, OpenedTerms<C, 
   if constexpr (HasDeadBits<S>) {
     if (must_count) CountMatches(source, terms);
   }
-  return NewIn<Pruned<S, C, L>>(memory_, source, terms, !must_count, &collected_);
+  return NewIn<Pruned<S, C, L>>(memory_, source, terms, !must_count, counts_only_term(), &collected_);
 }
 
 template <class S, class C, class L>

@@ -61,14 +61,15 @@ class Pruned {
   }
 
   // `adds_to_total`: what it offers counts, and the total is exact if that is all. Otherwise somebody else counts.
-  Pruned(const S& source, OpenedTerms<C, L>* terms, bool adds_to_total, Collected* out)
+  // `is_only_term`: the total is the term's document frequency, and nobody counts.
+  Pruned(const S& source, OpenedTerms<C, L>* terms, bool adds_to_total, bool is_only_term, Collected* out)
       : source_(source),
         has_deaths_(source.has_deaths()),
         base_(source.put_order_base()),
         document_count_(source.document_count()),
         out_(*out),
         adds_to_total_(adds_to_total),
-        counts_all_(CountsAll(source, *terms)) {
+        counts_all_(CountsAll(source, *terms) && !(is_only_term && PostingsOf(*terms) > kSkippedPostings)) {
     for (Term& term : *terms) {
       if (term.occur == Occur::kMustNot) {
         must_not_.push_back(&term);
@@ -119,6 +120,7 @@ class Pruned {
   static constexpr uint32_t kBlocksPerGroup = static_cast<uint32_t>(format::kBlocksPerGroup);
   static constexpr uint64_t kFewPostings = 8192;
   static constexpr uint64_t kVeryFewPostings = 64;
+  static constexpr uint64_t kSkippedPostings = 1024;  // from which on looking for the best blocks of one list pays
   static constexpr size_t kPrimingPostings = 512;
   static constexpr uint64_t kPrimedMax = 1000;  // hits; for more, priming is most of the work
   static constexpr size_t kLeadsMax = 3;

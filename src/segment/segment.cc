@@ -370,6 +370,7 @@ absl::StatusOr<LengthReader> SegmentImpl::SomeLengths(IndexId index) const {
   const Section* section = lengths(index);
   ASHLAR_ASSIGN_OR_RETURN(LengthReader reader, LengthsIn(section));
   if (section == nullptr || section->VerifyAhead()) return reader;
+  ASHLAR_RETURN_IF_ERROR(section->Populate());
   const uint64_t exceptions = reader.exception_count_ * format::kLengthExceptionBytes;
   ASHLAR_RETURN_IF_ERROR(section->Ensure(section->size() - exceptions, exceptions));
   reader.unverified_ = section;

@@ -44,9 +44,17 @@ absl::Status Section::Damage(uint64_t offset, std::string_view message) const {
 
 absl::Status Section::Verify(uint64_t offset, uint64_t length) const {
   if (complete_.load(std::memory_order_acquire)) return absl::OkStatus();
-  absl::Status status = file_->VerifyRange(entry_.offset + offset, length, format::SectionName(entry_.kind));
+  absl::Status status = file_->VerifyRange(entry_.offset + offset, length, format::SectionName(entry_.kind),
+                                           populated_.load(std::memory_order_acquire));
   if (status.ok() && length == size()) complete_.store(true, std::memory_order_release);
   return status;
+}
+
+absl::Status Section::Populate() const {
+  if (populated_.load(std::memory_order_acquire)) return absl::OkStatus();
+  ASHLAR_RETURN_IF_ERROR(file_->Populate(entry_.offset, size(), format::SectionName(entry_.kind)));
+  populated_.store(true, std::memory_order_release);
+  return absl::OkStatus();
 }
 
 bool Section::VerifyAhead() const {
@@ -238,7 +246,8 @@ absl::Status SegmentFile::HashPage(uint64_t page, std::string_view section) cons
   return absl::OkStatus();
 }
 
-absl::Status SegmentFile::VerifyRange(uint64_t offset, uint64_t length, std::string_view section) const {
+absl::Status SegmentFile::VerifyRange(uint64_t offset, uint64_t length, std::string_view section,
+                                      bool is_populated) const {
   if (length == 0) return absl::OkStatus();
   const uint64_t end = (offset + length - 1) / kPageBytes + 1;
   for (uint64_t page = offset / kPageBytes; page < end;) {
@@ -249,7 +258,7 @@ absl::Status SegmentFile::VerifyRange(uint64_t offset, uint64_t length, std::str
     uint64_t run_end = page + 1;  // pages that are not verified are made readable together
     while (run_end < end && !IsVerified(run_end)) ++run_end;
     const uint64_t run_bytes = std::min(run_end * kPageBytes, footer_.data_end) - page * kPageBytes;
-    ASHLAR_RETURN_IF_ERROR(Populate(page * kPageBytes, run_bytes, section));
+    if (!is_populated) ASHLAR_RETURN_IF_ERROR(Populate(page * kPageBytes, run_bytes, section));
     for (; page < run_end; ++page) {
       ASHLAR_RETURN_IF_ERROR(HashPage(page, section));
       verified_[page / 64].fetch_or(uint64_t{1} << (page % 64), std::memory_order_release);

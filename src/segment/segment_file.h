@@ -33,6 +33,8 @@ class Section final : public VerifiedBytes {
   absl::Status Damage(uint64_t offset, std::string_view message) const override;
   const format::SectionEntry& entry() const { return entry_; }
   std::string label() const { return format::SectionLabel(entry_.kind, entry_.id); }
+  // Makes all of it readable at once, so that pages that are verified one by one later cost no system call each.
+  absl::Status Populate() const;
   // Verifies the next few pages, so that after enough calls all are; damage is left to those who need it. Whether all
   // are.
   bool VerifyAhead() const;
@@ -45,6 +47,7 @@ class Section final : public VerifiedBytes {
   format::SectionEntry entry_;
   mutable std::atomic<bool> complete_{false};  // all of it was verified
   mutable std::atomic<uint64_t> ahead_{0};     // where VerifyAhead goes on
+  mutable std::atomic<bool> populated_{false};
 };
 
 // What: opens a segment file and vouches for its bytes.
@@ -75,8 +78,11 @@ class SegmentFile {
   // Null if there is none.
   const Section* Find(format::SectionKind kind, uint32_t id = 0) const;
 
-  // Checks the pages of [offset, offset + length) of the file; the range is inside the data.
-  absl::Status VerifyRange(uint64_t offset, uint64_t length, std::string_view section) const;
+  // Checks the pages of [offset, offset + length) of the file; the range is inside the data. `is_populated`: and was
+  // made readable.
+  absl::Status VerifyRange(uint64_t offset, uint64_t length, std::string_view section, bool is_populated = false) const;
+  // Makes a range readable, or says why it can't be read.
+  absl::Status Populate(uint64_t offset, uint64_t length, std::string_view section) const;
   // See Segment::CopyTo.
   absl::Status CopyTo(env::FileSystem& files, const std::string& path) const;
   // See Segment.
@@ -106,7 +112,6 @@ class SegmentFile {
   absl::Status ReadTail(const format::FileId& header_id);
   absl::Status CheckZeros(uint64_t from, uint64_t to) const;
   absl::Status CopyBytes(env::WritableFile& out) const;
-  absl::Status Populate(uint64_t offset, uint64_t length, std::string_view section) const;
   absl::Status HashPage(uint64_t page, std::string_view section) const;
   // Checks one page of the checksum table against its root.
   absl::Status VerifyTablePage(uint64_t table_page) const;
