@@ -1,6 +1,7 @@
 #include "src/base/checksum.h"
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 
 #include "src/base/bytes.h"
@@ -19,9 +20,13 @@ namespace {
 uint64_t ChecksumPlain(const void* bytes, size_t n, uint64_t seed) { return XXH3_64bits_withSeed(bytes, n, seed); }
 
 using ChecksumFunction = uint64_t (*)(const void* bytes, size_t n, uint64_t seed);
+// ASHLAR_SIMD lowers this as it does the kernels (src/simd/kernels.h), so that counts of instructions do not depend on
+// the machine.
 ChecksumFunction Choose() {
 #ifdef ASHLAR_HAS_CHECKSUM_AVX2
-  if (__builtin_cpu_supports("avx2")) return ChecksumAvx2;
+  const char* const wish = std::getenv("ASHLAR_SIMD");
+  const bool is_plain = wish != nullptr && std::string_view(wish) == "scalar";
+  if (!is_plain && __builtin_cpu_supports("avx2")) return ChecksumAvx2;
 #endif
   return ChecksumPlain;
 }
