@@ -102,8 +102,7 @@ SearchResult Execution::Results() {
   collected_.scratch.GiveBack();
   std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.base < b.base; });
   SearchResult result;
-  const Traversal asked = options_.traversal;
-  result.traversal = asked == Traversal::kExhaustive ? asked : pruned_ ? Traversal::kPruned : Traversal::kDaat;
+  result.traversal = pruned_ ? Traversal::kPruned : exhaustive_ ? Traversal::kExhaustive : Traversal::kDaat;
   result.total = collected_.total;
   result.total_is_exact = collected_.total_is_exact;
   if (can_match_ && counts_only_term()) {

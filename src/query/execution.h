@@ -22,6 +22,7 @@
 #ifndef ASHLAR_SRC_QUERY_EXECUTION_H_
 #define ASHLAR_SRC_QUERY_EXECUTION_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -117,6 +118,7 @@ class Execution {
  private:
   // With more terms, open cursors of all sources at once would take too much memory.
   static constexpr size_t kKeptCursorsMax = 32;
+  static constexpr size_t kManyWords = 200;
   // With fewer postings, or for the best blocks of an only term, only the lengths that are looked at are verified: else
   // a first search takes as long as reading the whole column, 20 MB for 10,000,000 documents.
   static constexpr uint64_t kFewLengths = 8192;
@@ -203,6 +205,12 @@ class Execution {
   }
   template <class S, class C, class L>
   absl::Status Traverse(const S& source, OpenedTerms<C, L>* terms);
+  // With so many, almost every document may reach the page as far as bounds tell.
+  template <class C, class L>
+  bool HasManyWords(const OpenedTerms<C, L>& terms) const {
+    return options_.traversal == Traversal::kAuto && terms.size() > kManyWords &&
+           std::all_of(terms.begin(), terms.end(), [](const auto& term) { return term.occur == Occur::kShould; });
+  }
   template <class S, class C, class L>
   bool Prunes(const S& source, const OpenedTerms<C, L>& terms) const;
   template <class S, class C, class L>
@@ -230,7 +238,8 @@ class Execution {
   std::pmr::vector<Norm> norms_;  // by index of the plan
   int scale_ = 0;
   bool can_match_ = true;
-  bool pruned_ = false;
+  bool pruned_ = false;      // some source
+  bool exhaustive_ = false;  // the same
   Collected collected_;
   std::pmr::vector<Range> ranges_;
 };
@@ -342,7 +351,7 @@ absl::Status Execution::AddStatistics(SourceRun<S>* run) {
 template <class S, class C, class L>
 bool Execution::Prunes(const S& source, const OpenedTerms<C, L>& terms) const {
   using P = Pruned<S, C, L>;
-  if (!may_prune() || !P::Suits(terms)) return false;
+  if (!may_prune() || !P::Suits(terms) || HasManyWords(terms)) return false;
   if constexpr (!HasDeadBits<S>) {  // nobody can count apart
     if (needs_every_match() && !P::CountsAll(source, terms)) return false;
   }
@@ -354,7 +363,8 @@ absl::Status Execution::Traverse(const S& source, OpenedTerms<C, L>* terms) {
   if constexpr (BoundedCursor<C>) {
     if (Prunes<S, C, L>(source, *terms)) return FinishPruned(*terms, MakePruned<S, C, L>(source, terms).get());
   }
-  if (options_.traversal == Traversal::kExhaustive) {
+  if (options_.traversal == Traversal::kExhaustive || HasManyWords(*terms)) {
+    exhaustive_ = true;
     Exhaustive<S, C, L>(source, terms, &collected_).Run();
   } else {
     DocumentAtATime<S, C, L>(source, terms, &collected_).Run();

@@ -219,6 +219,8 @@ class Pruned {
   std::span<const uint32_t> Scatter(List* list, uint32_t block, uint32_t begin, uint32_t end);
   void Add(List* list, uint32_t begin, uint32_t end, int32_t bound_needed);
   bool AddsWindows(size_t non_essential) const;
+  bool AddingCostsLess(size_t n, size_t lists);
+  void AddWhole(uint32_t begin, uint32_t end, int32_t needed);
   void AddBoundsFirst(uint32_t window, size_t non_essential, int32_t needed);
   void AddBounds(List* list, uint32_t begin, uint32_t end, int32_t bound_needed);
   size_t Probe(List* list, size_t n, int32_t bound_needed, Probing probing) {
@@ -243,6 +245,7 @@ class Pruned {
   std::pmr::vector<List*> strongest_{memory_};        // all of them by bound, descending
   std::pmr::vector<int32_t> later_bounds_{memory_};   // of lists behind the lead, in the windows of one block
   std::pmr::vector<std::pair<int32_t, List*>> active_{memory_};  // (bound, list) of this window, ascending
+  uint32_t windows_to_add_whole_ = 0;                            // before candidates are looked for again
   int shift_ = 0;
   const std::byte* lengths_ = nullptr;  // by which documents are told apart, if they are
   LengthClasses& classes_ = out_.scratch.get().classes;
@@ -630,6 +633,10 @@ void Pruned<S, C, L>::Window(uint32_t window) {
   if (bound < needed) return;
   if (!must_.empty()) return AllOf(window, begin, end, needed);
   if (needed <= 0) return AnyOf(begin, end);
+  if (windows_to_add_whole_ > 0) {
+    --windows_to_add_whole_;
+    return AddWhole(begin, end, needed);
+  }
   int32_t passed_over = 0;
   const size_t non_essential = SplitLists(window, needed, &passed_over);
   if (AddsWindows(non_essential)) return AddBoundsFirst(window, non_essential, needed);
@@ -639,6 +646,7 @@ void Pruned<S, C, L>::Window(uint32_t window) {
   for (size_t i = 0; i < n; ++i) documents_[i] = begin + offsets_[i];
   for (size_t i = non_essential; i-- > 0 && n > 0;) {
     n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, passed_over, needed);
+    if (AddingCostsLess(n, i + 1)) return AddWhole(begin, end, needed);
     passed_over -= active_[i].first;
     Probe(active_[i].second, n, needed - passed_over, Probing::kOptional);
   }
@@ -691,7 +699,31 @@ void Pruned<S, C, L>::AddBoundsFirst(uint32_t window, size_t non_essential, int3
     more -= active_[i].first;
     n = Probe(active_[i].second, n, needed - more, Probing::kOptional);
     n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, more, needed);
+    if (AddingCostsLess(n, i)) return AddWhole(begin, end, needed);
   }
+  OfferCandidates(n, needed);
+}
+
+// Whether n candidates that are left for so many lists cost more than adding all postings here. Many words make many
+// candidates, because their bounds together are above any threshold.
+template <class S, class C, class L>
+bool Pruned<S, C, L>::AddingCostsLess(size_t n, size_t lists) {
+  constexpr uint64_t kAddedAProbe = 4;
+  constexpr size_t kFewLists = 16;  // candidates get few by themselves
+  constexpr uint32_t kWindowsAlike = 15;
+  if (active_.size() <= kFewLists || n * lists < simd::kWindow) return false;
+  uint64_t postings = 0;
+  for (const auto& [bound, list] : active_) postings += 1 + list->PostingsAWindow();
+  if (n * lists * kAddedAProbe <= postings) return false;
+  windows_to_add_whole_ = kWindowsAlike;  // then it is tried again
+  return true;
+}
+
+template <class S, class C, class L>
+void Pruned<S, C, L>::AddWhole(uint32_t begin, uint32_t end, int32_t needed) {
+  for (List& list : lists_) Add(&list, begin, end, INT32_MIN);
+  const size_t n = kernels_.take_32(accumulators_.data(), needed, offsets_.data(), scores_.data());
+  for (size_t i = 0; i < n; ++i) documents_[i] = begin + offsets_[i];
   OfferCandidates(n, needed);
 }
 

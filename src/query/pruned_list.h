@@ -471,6 +471,7 @@ size_t PrunedList<C, L>::FindInFlat(size_t n, const uint32_t* documents) {
     const std::span<const uint32_t> part = documents_.subspan(at, std::min(documents_.size() - at, simd::kBlock));
     end = part.back() >= documents[n - 1] ? n
                                           : begin + kernels_.lower_bound(documents + begin, n - begin, part.back() + 1);
+    end = std::max(end, begin + 1);  // in a list that does not ascend, too
     const size_t so_far = found;
     found += FindIn(part, documents, begin, end, found);
     for (size_t i = so_far; i < found; ++i) found_contributions_[i] = contributions_[at + places_[i]];
