@@ -1,6 +1,6 @@
 #include "bench/callers.h"
 
-#include <signal.h>
+#include <time.h>
 
 #include <latch>
 #include <thread>
@@ -12,8 +12,6 @@
 namespace ashlar::bench {
 namespace {
 
-constexpr time_t kTimerSeconds = 1'000'000'000;
-
 struct Caller {
   absl::Status status;
   uint64_t elapsed_ns = 1;
@@ -23,14 +21,13 @@ struct Caller {
 
 // The end of one call is the beginning of the next, so that the clocks are read once a call.
 absl::Status CallUntil(uint64_t duration_ns, const Work& work, Caller* caller) {
-  const ThreadCpuClock cpu_clock;
   const uint64_t start = NowNs();
-  uint64_t wall = start, cpu = cpu_clock.Ns();
+  uint64_t wall = start, cpu = ThreadCpuNs();
   while (wall - start < duration_ns) {
     const Allocations before = ThreadAllocations();
     ASHLAR_RETURN_IF_ERROR(work());
     caller->allocations = ThreadAllocations().Since(before);
-    const uint64_t wall_now = NowNs(), cpu_now = cpu_clock.Ns();
+    const uint64_t wall_now = NowNs(), cpu_now = ThreadCpuNs();
     caller->wall_ns.push_back(wall_now - wall);
     caller->cpu_ns.push_back(cpu_now - cpu);
     wall = wall_now;
@@ -42,22 +39,10 @@ absl::Status CallUntil(uint64_t duration_ns, const Work& work, Caller* caller) {
 
 }  // namespace
 
-ThreadCpuClock::ThreadCpuClock() {
-  struct sigevent nothing = {};
-  nothing.sigev_notify = SIGEV_NONE;
-  ASHLAR_CHECK(timer_create(CLOCK_THREAD_CPUTIME_ID, &nothing, &timer_) == 0);
-  struct itimerspec far_away = {};
-  far_away.it_value.tv_sec = kTimerSeconds;
-  ASHLAR_CHECK(timer_settime(timer_, 0, &far_away, nullptr) == 0);
-}
-
-ThreadCpuClock::~ThreadCpuClock() { timer_delete(timer_); }
-
-uint64_t ThreadCpuClock::Ns() const {
-  struct itimerspec left;
-  ASHLAR_CHECK(timer_gettime(timer_, &left) == 0);
-  return (static_cast<uint64_t>(kTimerSeconds) - static_cast<uint64_t>(left.it_value.tv_sec)) * 1'000'000'000 -
-         static_cast<uint64_t>(left.it_value.tv_nsec);
+uint64_t ThreadCpuNs() {
+  struct timespec now = {};
+  ASHLAR_CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 absl::StatusOr<CallersResult> RunCallers(uint32_t callers, double seconds, const std::function<Work()>& make_work) {

@@ -2,8 +2,6 @@
 #ifndef ASHLAR_BENCH_CALLERS_H_
 #define ASHLAR_BENCH_CALLERS_H_
 
-#include <time.h>
-
 #include <cstdint>
 #include <functional>
 
@@ -16,20 +14,8 @@ namespace ashlar::bench {
 
 using Work = std::function<absl::Status()>;
 
-// CPU time of the thread that makes it and asks it, by CLOCK_THREAD_CPUTIME_ID. getrusage counts whole ticks of the
-// system, which are longer than most searches.
-class ThreadCpuClock {
- public:
-  ThreadCpuClock();
-  ~ThreadCpuClock();
-  ThreadCpuClock(const ThreadCpuClock&) = delete;
-  ThreadCpuClock& operator=(const ThreadCpuClock&) = delete;
-
-  uint64_t Ns() const;  // since it was made
-
- private:
-  timer_t timer_;  // runs down by the thread's CPU time, and is never meant to get there
-};
+// CPU time of the calling thread. getrusage counts whole ticks of the system, which are longer than most searches.
+uint64_t ThreadCpuNs();
 
 struct CallersResult {
   double per_second = 0;  // of all callers together

@@ -44,7 +44,7 @@ class ArenaLoan {
 
  private:
   // What the thread keeps; beyond it a search takes memory from the heap and gives it back at its end.
-  static constexpr size_t kKeptBytes = 256 * 1024;
+  static constexpr size_t kKeptBytes = 1024 * 1024;
   struct Arena {
     alignas(64) std::array<std::byte, kKeptBytes> first;
     std::pmr::monotonic_buffer_resource memory{first.data(), first.size()};
