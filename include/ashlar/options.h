@@ -27,6 +27,12 @@ enum class OpenMode : uint8_t {
   kArray,   // read into memory and verified when opened
 };
 
+// Who writes full overlays into segments and merges segments. Never changes an answer.
+enum class Scheduler : uint8_t {
+  kCooperative,  // the call that fills the overlay, after its batch is acknowledged to all others; and RunPending()
+  kBackground,   // a thread of the store's own; a call waits only when memory is at its limit
+};
+
 struct Options {
   bool create_if_missing = false;  // needs a schema given to Store::Open
   bool error_if_exists = false;
@@ -34,10 +40,16 @@ struct Options {
   OpenMode open_mode = OpenMode::kMapped;
   Durability durability = Durability::kSync;
   uint32_t interval_ms = 100;                      // kInterval
-  uint64_t overlay_bytes_max = uint64_t{64} << 20; // the overlay is flushed when it is larger
+  // The overlay is flushed when it is larger. What is being flushed and what comes meanwhile take at most twice as much: then
+  // writes wait for the flush, or get its error.
+  uint64_t overlay_bytes_max = uint64_t{64} << 20;
   uint64_t batch_bytes_max = uint64_t{64} << 20;   // a larger batch is ResourceExhausted
   uint64_t journal_file_bytes_min = uint64_t{256} << 10;  // of the first journal file; each is twice the one before, to 64 MiB
   uint32_t merge_factor = 8;                       // segments of one size tier before they are merged; 0: never by itself
+  // None: kBackground for a store on disk that is written to, if the system gives a thread; else kCooperative. Stores in
+  // memory are cooperative unless asked.
+  std::optional<Scheduler> scheduler;
+  uint64_t merge_bytes_per_second = 0;             // kBackground: merges that are due write no faster; 0: no limit
   // kMapped: a file that somebody shortens, or a disk that fails, under a mapping gives DataLoss and not a signal. For that
   // the first such store of the process installs a SIGBUS handler, which passes on every fault that is not in a mapping of
   // ours. False: none is installed, and such a fault ends the process. See docs/adr/0006.
@@ -113,6 +125,9 @@ struct Stats {
   int64_t last_failure_ms = 0;
   std::string analyzer_identity;         // of the store
   std::string analyzer_identity_build;   // of this build; another one: see docs/architecture.md, "Analyzer identity"
+  Scheduler scheduler = Scheduler::kCooperative;  // the one in use
+  bool merges_are_paused = false;
+  double write_amplification = 0;  // bytes of segments written since the opening, by byte flushed; 0: nothing was flushed
   std::map<std::string, uint64_t> counters;  // "flushes", "merges", "journal_syncs", "tokens_cut", ...
 };
 

@@ -46,7 +46,8 @@ class Store final {
   Store& operator=(const Store&) = delete;
 
   // Writes a batch: all of it or nothing. Returns once it is as durable as asked for and visible to new snapshots.
-  // May block on the journal's sync, on a flush (when the overlay is full) and on a merge.
+  // May block on the journal's sync, and on a flush when memory is at its limit; with Scheduler::kCooperative also on a flush
+  // when the overlay is full, and on merges.
   // `keys_are_new` (kOff only) says that no key of the batch is in the store: they are not looked up, nothing of the
   // batch is visible before Flush(), and a duplicate fails that flush with AlreadyExists naming the key.
   absl::StatusOr<WriteResult> Write(const WriteBatch& batch, const WriteOptions& options = {});
@@ -58,12 +59,17 @@ class Store final {
 
   // Everything acknowledged before the call survives power loss after it.
   absl::Status Sync();
-  // Writes the overlay into a segment and drops the journal it needed. Blocks writers, not readers.
+  // Writes the overlay into a segment and drops the journal it needed. Others write and read meanwhile.
   absl::Status Flush();
-  // Flushes, then merges until at most `segments_max` segments are left. Blocks writers, not readers.
+  // Flushes, then merges until at most `segments_max` segments are left of those that there are then. Others write and read
+  // meanwhile. Aborted: the store is being closed.
   absl::Status Merge(uint32_t segments_max = 1);
-  // Does what is due in cooperative mode: an interval sync, merges of full tiers.
+  // Does what is due, and returns when it is done: an interval sync, the flush of a full overlay, merges of full tiers.
   absl::Status RunPending();
+  // Merges that nobody asked for stand still, between two blocks of what they copy, until they may go on; a merge in the call of
+  // a writer gives up, and is due again. Flush and Merge work as ever. For moments when the disk is needed for something else.
+  void PauseMerges();
+  void ResumeMerges();
 
   // Adds fields at the end of the schema; durable when it returns. They never join the default group.
   absl::Status AddFields(const std::vector<Field>& fields);

@@ -3,7 +3,9 @@
 #ifndef ASHLAR_SRC_BASE_MUTEX_H_
 #define ASHLAR_SRC_BASE_MUTEX_H_
 
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
@@ -37,6 +39,12 @@ class ConditionVariable {
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     condition_.wait(lock);
+    lock.release();
+  }
+  // The same, for at most so many nanoseconds.
+  void WaitFor(Mutex* mutex, uint64_t ns_max) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
+    condition_.wait_for(lock, std::chrono::nanoseconds(ns_max));
     lock.release();
   }
   void SignalAll() { condition_.notify_all(); }

@@ -67,9 +67,11 @@ class CrossCheck {
     uint64_t live_documents = 0;
     for (const std::shared_ptr<LiveSegment>& live : view_.segments)
       live_documents += live->document_count() - live->DeathsUpTo(cell_.sequence).size();
-    const OverlaySource overlay(*view_.overlay, cell_.overlay_documents, view_.bases.back(), cell_.sequence);
-    for (uint32_t ordinal = 0; ordinal < cell_.overlay_documents; ++ordinal)
-      live_documents += overlay.IsDead(ordinal) ? 0 : 1;
+    for (size_t i = 0; i < snapshot_.overlay_count(); ++i) {
+      const OverlaySource overlay = Overlay(i);
+      for (uint32_t ordinal = 0; ordinal < overlay.document_count(); ++ordinal)
+        live_documents += overlay.IsDead(ordinal) ? 0 : 1;
+    }
     if (live_documents != cell_.live_documents)
       AddStatistics(absl::StrCat("the segments and the overlay have ", live_documents,
                                  " live documents, the statistics say ", cell_.live_documents));
@@ -114,6 +116,11 @@ class CrossCheck {
     }
   }
 
+  OverlaySource Overlay(size_t i) const {
+    return OverlaySource(snapshot_.overlay(i), snapshot_.overlay_documents(i), view_.bases[view_.segments.size() + i],
+                         cell_.sequence);
+  }
+
   absl::StatusOr<uint64_t> LengthSum(format::IndexId index) const {
     uint64_t sum = 0;
     for (size_t i = 0; i < view_.segments.size(); ++i) {
@@ -123,9 +130,11 @@ class CrossCheck {
       for (uint32_t ordinal = 0; ordinal < live.document_count(); ++ordinal)
         if (!source.IsDead(ordinal)) sum += lengths[ordinal];
     }
-    const OverlaySource overlay(*view_.overlay, cell_.overlay_documents, view_.bases.back(), cell_.sequence);
-    for (uint32_t ordinal = 0; ordinal < cell_.overlay_documents; ++ordinal)
-      if (!overlay.IsDead(ordinal)) sum += view_.overlay->Length(index, ordinal);
+    for (size_t i = 0; i < snapshot_.overlay_count(); ++i) {
+      const OverlaySource overlay = Overlay(i);
+      for (uint32_t ordinal = 0; ordinal < overlay.document_count(); ++ordinal)
+        if (!overlay.IsDead(ordinal)) sum += snapshot_.overlay(i).Length(index, ordinal);
+    }
     return sum;
   }
 
@@ -179,7 +188,7 @@ bool Engine::StatusPageSaysSomething() const {
 }
 
 // What is not ours is a note, never damage. A writer in another process may be making or removing files at this moment.
-absl::StatusOr<std::vector<std::string>> Engine::Strangers(const View& view, uint64_t deaths_number) const {
+absl::StatusOr<std::vector<std::string>> Engine::Strangers(const View& view, const KnownFiles& known) const {
   bool writer_lives = false;
   if (options_.read_only) {
     ASHLAR_ASSIGN_OR_RETURN(writer_lives, env_.files->IsLocked(Path(kLockFileName)));
@@ -189,10 +198,15 @@ absl::StatusOr<std::vector<std::string>> Engine::Strangers(const View& view, uin
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
     bool ours = entry.name == kLockFileName || entry.name == journal::kStatusFileName ||
                 catalog::IsCatalogFile(entry.name) || journal::NumberOf(entry.name).has_value() ||
-                entry.name == journal::kSpareFileName || entry.name == journal::kNewFileName;
+                entry.name == journal::kSpareFileName || entry.name == journal::kNewFileName ||
+                entry.name == journal::kNextFileName;
     if (const uint64_t number = segment::NumberOf(entry.name); number != 0)
       for (const std::shared_ptr<LiveSegment>& live : view.segments) ours |= live->entry().number == number;
-    if (const uint64_t number = DeathsNumberOf(entry.name); number != 0) ours |= number == deaths_number;
+    if (const uint64_t number = DeathsNumberOf(entry.name); number != 0) ours |= number == known.deaths_number;
+    if (!options_.read_only && std::max(segment::NumberOf(entry.name), DeathsNumberOf(entry.name)) != 0) {
+      const uint64_t number = std::max(segment::NumberOf(entry.name), DeathsNumberOf(entry.name));
+      ours |= number == known.flush_number || number >= known.next_file_number;
+    }
     if (writer_lives && (segment::NumberOf(entry.name) != 0 || DeathsNumberOf(entry.name) != 0)) continue;
     if (!ours || !entry.is_file) strangers.push_back(Path(entry.name));
   }
@@ -203,11 +217,12 @@ absl::StatusOr<std::vector<Finding>> Engine::Check(bool segments, const CheckPro
   ASHLAR_RETURN_IF_ERROR(CheckFork());
   std::vector<absl::Status> findings;
   std::vector<Finding> result;
-  uint64_t deaths_number = 0;
+  KnownFiles known;
   {
+    MutexLock catalog_lock(&catalog_mutex_);
     MutexLock lock(&writer_mutex_);
     if (closed_) return FailedPrecondition("the store is closed");
-    deaths_number = committed_.deaths_number;
+    known = {committed_.deaths_number, flush_number_, next_file_number_};
     findings = CheckCommitted();
     if (!LoadStatus().has_value() && StatusPageSaysSomething())
       result.push_back({Finding::Kind::kNote, Path(journal::kStatusFileName), "status", 0,
@@ -231,9 +246,11 @@ absl::StatusOr<std::vector<Finding>> Engine::Check(bool segments, const CheckPro
   }
   if (findings.empty())
     findings =
-        CrossCheck(*snapshot, directory_, deaths_number != 0 ? Path(DeathsFileName(deaths_number)) : directory_).Run();
+        CrossCheck(*snapshot, directory_,
+                   known.deaths_number != 0 ? Path(DeathsFileName(known.deaths_number)) : directory_)
+            .Run();
   for (const absl::Status& status : findings) result.push_back(FindingOf(status));
-  ASHLAR_ASSIGN_OR_RETURN(const std::vector<std::string> strangers, Strangers(snapshot->view(), deaths_number));
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<std::string> strangers, Strangers(snapshot->view(), known));
   for (const std::string& path : strangers)
     result.push_back({Finding::Kind::kNote, path, "", 0, path + " is not a file of this store"});
   return result;

@@ -1,4 +1,4 @@
-// Checkpoint: a copy of the store as a snapshot sees it, in another directory. Segment files are linked or copied, the
+// Checkpoint: a copy of the store as a snapshot sees it, in another directory. Segment files are linked or copied, each
 // overlay becomes one more segment, the deaths up to the snapshot's sequence a deaths file; when all of that is
 // durable, the copy's catalog is put in place by a rename, which is the moment at which the copy becomes the new state.
 //
@@ -69,7 +69,7 @@ class CheckpointWriter {
   absl::Status Build();
   absl::Status AddSegments();
   absl::Status AddSegment(const LiveSegment& live);
-  absl::Status AddOverlay();
+  absl::Status AddOverlay(const LiveOverlay& overlay, uint32_t documents);
   absl::Status AddDeaths();
   absl::Status VerifySegments() const;
   absl::Status VerifyWhole() const;
@@ -245,8 +245,8 @@ absl::Status CheckpointWriter::AddSegments() {
   return absl::OkStatus();
 }
 
-absl::Status CheckpointWriter::AddOverlay() {
-  if (cell_.overlay_documents == 0) return absl::OkStatus();
+absl::Status CheckpointWriter::AddOverlay(const LiveOverlay& overlay, uint32_t documents) {
+  if (documents == 0) return absl::OkStatus();
   segment::SegmentSpec spec;
   spec.number = value_.next_file_number++;
   spec.store_id = value_.store_id;
@@ -256,7 +256,7 @@ absl::Status CheckpointWriter::AddOverlay() {
   made_.push_back(segment::FileName(spec.number));
   ASHLAR_ASSIGN_OR_RETURN(
       const std::optional<format::SegmentEntry> entry,
-      WriteOverlaySegment(env_, target_, *view_.overlay, cell_.overlay_documents, cell_.sequence, std::move(spec)));
+      WriteOverlaySegment(env_, target_, overlay, documents, cell_.sequence, std::move(spec)));
   if (!entry.has_value()) return absl::OkStatus();
   value_.segments.push_back(*entry);
   report_.bytes_written += entry->file_bytes;
@@ -302,7 +302,8 @@ absl::Status CheckpointWriter::Build() {
   if (value_.next_file_number >= UINT64_MAX - kOwnNumbersBeyond)
     return ResourceExhausted(absl::StrCat(target_, ": file numbers are used up"));
   ASHLAR_RETURN_IF_ERROR(AddSegments());
-  ASHLAR_RETURN_IF_ERROR(AddOverlay());
+  for (size_t i = 0; i < snapshot_->overlay_count(); ++i)
+    ASHLAR_RETURN_IF_ERROR(AddOverlay(snapshot_->overlay(i), snapshot_->overlay_documents(i)));
   ASHLAR_RETURN_IF_ERROR(AddDeaths());
   value_.journal_number = value_.next_file_number;
   value_.durable_journal_offset = value_.generation;  // C-6

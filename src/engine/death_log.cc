@@ -37,6 +37,11 @@ std::vector<format::Death> DeathLog::UpTo(Sequence at) const {
   return result;
 }
 
+std::vector<format::Death> DeathLog::Between(Sequence after, Sequence at) const {
+  MutexLock lock(&mutex_);
+  return std::vector<format::Death>(EndAt(std::min(after, at)), EndAt(at));
+}
+
 std::string DeathLog::NameOf(format::IndexId index, std::string_view term) {
   std::string name(reinterpret_cast<const char*>(&index), sizeof index);
   name += term;

@@ -30,6 +30,8 @@ class DeathLog {
   uint32_t CountUpTo(Sequence at) const;
   // In ascending order of ordinal.
   std::vector<format::Death> UpTo(Sequence at) const;
+  // Those after `after` and up to `at`, in order of sequence.
+  std::vector<format::Death> Between(Sequence after, Sequence at) const;
 
   // How many postings of a list are of documents that are dead at `at`. `open_cursor` gives a cursor on the list;
   // `is_dead` tells whether a document is dead at `at`; `checked` says, after the list was read, whether what it gave

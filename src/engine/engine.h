@@ -1,10 +1,15 @@
 // Engine: the state of one open store, and the steps that change it. The steps stand in files of their own, in data
-// order: open.cc and recovery.cc (catalog, segments, journal), write_path.cc, flush.cc, merge.cc, check.cc.
+// order: open.cc and recovery.cc (catalog, segments, journal), write_path.cc, flush.cc, merge.cc, publish.cc, check.cc.
 //
-// Locks, in the order in which they may be taken:
-//   queue_mutex_   the writers that wait for group commit
-//   writer_mutex_  everything that changes the store: one writer (or flush, merge, refresh, close) at a time
-//   ViewBox, SnapshotList, AnalyzerPool  leaves, held for a copy only
+// Who may change what, in the order in which it may be taken (docs/adr/0011):
+//   the queue      whoever is at its head is the one writer: of batches, of added fields
+//   merge_mutex_   one merge at a time
+//   flush_mutex_   one flush at a time, from a frozen overlay to its publication; and every change of the durable state: who
+//                  holds it may rely on committed_ and on the segments of the view
+//   catalog_mutex_ the catalog's file, while it is read or written
+//   writer_mutex_  the state in memory. Held while a group of batches is written, and for moments else: never while a segment is
+//                  written or the catalog commits
+//   ViewBox, SnapshotList, AnalyzerPool, WorkScheduler, state_mutex_  leaves, held for a copy only
 // A reader takes only leaves.
 #ifndef ASHLAR_SRC_ENGINE_ENGINE_H_
 #define ASHLAR_SRC_ENGINE_ENGINE_H_
@@ -37,9 +42,11 @@
 #include "src/catalog/catalog.h"
 #include "src/engine/analyzer_pool.h"
 #include "src/engine/failure_state.h"
+#include "src/engine/scheduler.h"
 #include "src/engine/view.h"
 #include "src/env/env.h"
 #include "src/journal/journal.h"
+#include "src/segment/segment_builder.h"
 
 namespace ashlar::engine {
 
@@ -59,6 +66,7 @@ struct PendingWrite {
   const WriteOptions* options = nullptr;
   ByteBuffer encoded;        // the record's operations
   DocumentId forced_id = 0;  // reindex: the sequence that the one operation must get
+  bool alone = false;        // not in one group with others
   absl::Status status;
   WriteResult result;
   bool done = false;  // guarded by the engine's queue mutex
@@ -83,6 +91,8 @@ class Engine {
   absl::Status Flush();
   absl::Status Merge(uint32_t segments_max);
   absl::Status RunPending();
+  void PauseMerges();
+  void ResumeMerges();
   absl::Status AddFields(const std::vector<Field>& fields);
   absl::StatusOr<bool> Refresh();
   absl::Status Close();
@@ -103,7 +113,7 @@ class Engine {
   struct Location {
     enum class Where : uint8_t { kNone, kSegment, kOverlay, kPending };
     Where where = Where::kNone;
-    uint32_t segment = 0;  // kSegment: index in the view
+    uint32_t source = 0;   // kSegment: index in the view; kOverlay: index for OverlayAt
     uint32_t ordinal = 0;  // kSegment, kOverlay: in the source; kPending: index of the effect
     DocumentId id = 0;
   };
@@ -135,12 +145,15 @@ class Engine {
 
   // --- open.cc, recovery.cc ---
   absl::Status CheckFileSystem() const;
-  absl::Status OpenFiles(const Schema* schema) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status OpenFiles(const Schema* schema) ABSL_EXCLUSIVE_LOCKS_REQUIRED(catalog_mutex_, writer_mutex_);
   absl::Status CheckNothingIsLost() const;
-  absl::Status CreateStore(const Schema& schema) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status CreateStore(const Schema& schema) ABSL_EXCLUSIVE_LOCKS_REQUIRED(catalog_mutex_, writer_mutex_);
   // Everything that `committed_` names, then the journal; shows it.
   absl::Status LoadStore() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::Status FinishOpening() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status StartWriting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // kOff: what the journal had is flushed, and sequences are reserved.
+  absl::Status StartScheduler(const Options& options);
+  absl::Status StartUnjournaled() ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
   absl::StatusOr<std::vector<std::shared_ptr<LiveSegment>>> OpenSegments(const format::CatalogValue& value)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   // A segment that the catalog names; one that can't be opened is sealed off.
@@ -163,22 +176,58 @@ class Engine {
   void Abandon() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Takes over the schema of `committed_`.
   void SetSchema() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::Status LoadForReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  std::shared_ptr<View> NewView(std::vector<std::shared_ptr<LiveSegment>> segments,
+  absl::Status LoadForReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(catalog_mutex_, writer_mutex_);
+  std::shared_ptr<View> NewView(std::vector<std::shared_ptr<LiveSegment>> segments, std::vector<FrozenOverlay> frozen,
                                 std::shared_ptr<LiveOverlay> overlay) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // The frozen overlays of the view by index, then the overlay.
+  LiveOverlay& OverlayAt(size_t i) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_) {
+    return i < view_->frozen.size() ? *view_->frozen[i].overlay : *view_->overlay;
+  }
+  // What closing does while it may still write.
+  absl::Status FlushForClose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_)
+      ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  absl::Status SealJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
 
   // --- check.cc ---
-  // The files that only the writer's mutex holds still: catalog, deaths, journal, status page.
-  std::vector<absl::Status> CheckCommitted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // The files that only these mutexes hold still: catalog, deaths, journal, status page.
+  std::vector<absl::Status> CheckCommitted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(catalog_mutex_, writer_mutex_);
   bool StatusPageSaysSomething() const;
-  absl::StatusOr<std::vector<std::string>> Strangers(const View& view, uint64_t deaths_number) const;
+  // Files that can be told: those of flushes and merges that are in the air, or that came since, can't.
+  struct KnownFiles {
+    uint64_t deaths_number = 0;
+    uint64_t flush_number = 0;
+    uint64_t next_file_number = 0;
+  };
+  absl::StatusOr<std::vector<std::string>> Strangers(const View& view, const KnownFiles& known) const;
 
   // --- write_path.cc, resolve.cc ---
   absl::StatusOr<std::vector<AnalyzedOperation>> AnalyzeBatch(const WriteBatch& batch) const;
   absl::Status Submit(PendingWrite* write);
-  void WriteGroup(const std::vector<PendingWrite*>& writes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::Status WriteBulk(PendingWrite* write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // Waits for `write` to come to the queue's head, or to be done by who was there. Empty: done. Else the batches that the call
+  // must write now, its own first, and then hand to Leave.
+  std::vector<PendingWrite*> Lead(PendingWrite* write) ABSL_LOCKS_EXCLUDED(queue_mutex_);
+  void Leave(const std::vector<PendingWrite*>& group) ABSL_LOCKS_EXCLUDED(queue_mutex_);
+  // Back-pressure: returns when the overlays are below twice their limit.
+  absl::Status MakeRoom() ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  uint64_t OverlayBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  void WriteLed(const std::vector<PendingWrite*>& writes) ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  // kOff, and a batch is to be flushed before it is shown, or a load waits or comes.
+  void WriteAndFlush(const std::vector<PendingWrite*>& writes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_)
+      ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  void WriteGroup(const std::vector<PendingWrite*>& writes, bool show) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status WriteBulk(PendingWrite* write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_)
+      ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  // After a commit: work that is due is done, or the thread that does it is woken.
+  void SeeToWork() ABSL_LOCKS_EXCLUDED(merge_mutex_, flush_mutex_, catalog_mutex_, writer_mutex_);
+  // What must not wait for a merge: the flush of what is frozen, an interval's sync, the journal's next file.
+  absl::Status DoUrgentWork() ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  absl::Status PrepareJournal() ABSL_LOCKS_EXCLUDED(writer_mutex_);
+  // The thread's: returns after how many nanoseconds it has to be done again, 0 if that will be said.
+  uint64_t WorkInBackground() ABSL_LOCKS_EXCLUDED(merge_mutex_, flush_mutex_, catalog_mutex_, writer_mutex_);
+  uint64_t NextSyncNs() const ABSL_LOCKS_EXCLUDED(writer_mutex_);
+  // All work that is due.
+  absl::Status DoWork() ABSL_LOCKS_EXCLUDED(merge_mutex_, flush_mutex_, catalog_mutex_, writer_mutex_);
   absl::Status ResolveBatch(PendingWrite* write, Sequence first, Group* group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status ResolveOperation(AnalyzedOperation* operation, Sequence sequence, WriteResult* result, Group* group)
@@ -214,38 +263,115 @@ class Engine {
   absl::Status CheckWritable() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status CheckFork() const;
   // Notes a failure of a write, flush or merge in the store's state and returns it.
-  absl::Status Fail(const absl::Status& status, bool outcome_unknown) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status Fail(const absl::Status& status, bool outcome_unknown);
 
   // --- flush.cc ---
   // Why the floor must stay where it is: the journal has batches whose effect on a damaged segment is not known.
   absl::Status CheckSettled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::Status FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::StatusOr<std::optional<std::string>> FindBulkDuplicate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::Status FlushBulk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::StatusOr<std::optional<format::SegmentEntry>> WriteOverlay(const overlay::Overlay& overlay, uint32_t documents,
-                                                                   Sequence at)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  // Makes `segments` and everything up to the visible sequence the store's durable state, and shows it with a new
-  // overlay.
-  absl::Status PublishFloor(std::vector<std::shared_ptr<LiveSegment>> segments)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  void RemoveUnpublished(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  void ForgetUnpublished() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  // The commit point: one catalog transaction.
-  absl::Status CommitCatalog(format::CatalogValue* value, const std::vector<std::shared_ptr<LiveSegment>>& segments)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::StatusOr<std::shared_ptr<LiveSegment>> OpenSegment(const format::SegmentEntry& entry)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  void RemoveFiles(const std::vector<std::string>& names) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  bool FreezeIsDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // From now on batches go to a new overlay, and the old one can be flushed. Shows nothing else than before. `rotate`: the journal
+  // goes on in a new file, so that the flush lets go of all files before; without, nothing can fail once there is a journal.
+  absl::Status Freeze(bool rotate) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::Status RotateJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // A frozen overlay, or a bulk load, on its way to be a segment.
+  struct FlushJob {
+    FrozenOverlay source;
+    bool is_bulk = false;
+    segment::SegmentSpec spec;
+  };
+  FlushJob BeginFlush(FrozenOverlay source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // Null: no document is alive, and there is no file.
+  absl::StatusOr<std::shared_ptr<LiveSegment>> WriteSegment(const FlushJob& job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_) ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  absl::Status PublishFlush(const FlushJob& job, const std::shared_ptr<LiveSegment>& live)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_) ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  absl::Status RunFlush(const FlushJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_)
+      ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  // What a commit for a flush says: the state as of the job's floor.
+  void SetFloor(const FlushJob& job, format::CatalogValue* value) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // The statistics with a bulk load that is durable now.
+  void AddBulkToCell(const FlushJob& job, const LiveSegment& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // What is frozen; OK if nothing is.
+  absl::Status FlushFrozen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_)
+      ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  // Everything up to now, and what was frozen or loaded before. `rotate`: as Freeze.
+  absl::Status FlushAll(bool rotate = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_)
+      ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  absl::Status FlushDue() ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  bool AllIsFlushed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::StatusOr<std::optional<std::string>> FindBulkDuplicate() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_, writer_mutex_);
+  absl::Status FlushBulk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_)
+      ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  void DropBulk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_);
+  // While no batch can come.
+  absl::Status AddFieldsAlone(const std::vector<Field>& fields)
+      ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  // A file that was written under `spec`.
+  absl::StatusOr<std::shared_ptr<LiveSegment>> OpenNewSegment(const format::SegmentEntry& entry,
+                                                              const segment::SegmentSpec& spec) const;
+
+  // --- publish.cc ---
+  // What a commit is to make the store's state.
+  struct Publication {
+    format::CatalogValue value;
+    std::vector<std::shared_ptr<LiveSegment>> segments;
+  };
+  // The state as it is, with the next generation's number.
+  Publication BeginPublication() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_, writer_mutex_);
+  // The commit point: one catalog transaction. Fills in segments and deaths as of the value's floor.
+  absl::Status CommitCatalog(Publication* publication) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_, catalog_mutex_)
+      ABSL_LOCKS_EXCLUDED(writer_mutex_);
+  absl::Status WriteDeaths(format::CatalogValue* value, format::DeathsFile deaths)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_) ABSL_LOCKS_EXCLUDED(writer_mutex_);
+  absl::Status CheckStillWritable() ABSL_LOCKS_EXCLUDED(writer_mutex_);
+  // The same state under the next generation: which sequences are reserved has changed.
+  absl::Status CommitAsItIs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_)
+      ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  // In memory it is the state, too. The caller shows it.
+  void TakeOver(Publication publication, std::vector<FrozenOverlay> frozen)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  void RemoveUnpublished(const std::string& name) ABSL_LOCKS_EXCLUDED(state_mutex_);
+  void ForgetUnpublished() ABSL_LOCKS_EXCLUDED(state_mutex_);
+  void RemoveFiles(const std::vector<std::string>& names) const;
+  void Reached(env::WorkStep step) const {
+    if (env_.observer != nullptr) env_.observer->Reached(step);
+  }
 
   // --- merge.cc ---
-  absl::Status CheckRoomForMerge(size_t first, size_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::Status MergeRange(size_t first, size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  // The same; OK also if it failed because an input is damaged, which is then quarantined.
-  absl::Status MergeOrQuarantine(size_t first, size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::StatusOr<std::shared_ptr<const segment::Segment>> OpenMergeInput(const LiveSegment& live) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
-  absl::Status MergeDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  using Segments = std::vector<std::shared_ptr<LiveSegment>>;
+  // One merge from its inputs, neighbours of the view, to the segment in their place.
+  struct MergeJob {
+    Segments inputs;
+    bool asked = false;  // by Merge; else only due
+    Sequence floor = 0;  // documents that died later are copied, for the journal may not keep their deaths
+    segment::SegmentSpec spec;
+    uint64_t begun_ns = 0;
+  };
+  MergeJob BeginMerge(Segments inputs, bool asked) ABSL_LOCKS_EXCLUDED(writer_mutex_);
+  absl::Status CheckRoomForMerge(const MergeJob& job) const;
+  absl::StatusOr<std::shared_ptr<const segment::Segment>> OpenMergeInput(const LiveSegment& live,
+                                                                         const segment::SegmentSpec& spec) const;
+  absl::StatusOr<std::vector<segment::MergeInput>> OpenMergeInputs(MergeJob* job) const;
+  absl::Status RunMerge(MergeJob job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_)
+      ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  absl::Status PublishMerge(const MergeJob& job, segment::MergeOutput output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_)
+      ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  // Closed, failed, or not asked for while one that is asked for waits. Short merges are not given up at closing: a program
+  // that opens and closes the store all the time would never come to merge.
+  bool MergeHasToEnd(const Segments& inputs, bool asked) const;
+  // How long a merge has to wait until it has written no more than it may.
+  uint64_t MergeWaitNs(const MergeJob& job) const;
+  // Between the blocks of a merge: lets urgent work go first, waits as it has to. True: the merge has to end.
+  bool StepMerge(const MergeJob& job) ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  // OK also if it failed because an input is damaged, which is then quarantined.
+  absl::Status MergeOrQuarantine(const Segments& inputs, bool asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_)
+      ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  absl::Status MergeTo(uint32_t segments_max) ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_)
+      ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
+  absl::Status MergeDue() ABSL_LOCKS_EXCLUDED(merge_mutex_, flush_mutex_, catalog_mutex_, writer_mutex_);
+  Segments CurrentSegments() const { return box_.Get().first->segments; }
+  Sequence CommittedFloor() const ABSL_LOCKS_EXCLUDED(writer_mutex_);
 
   uint64_t NextFileNumber() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_) { return next_file_number_++; }
   std::string Path(std::string_view name) const { return env::JoinPath(directory_, name); }
@@ -260,19 +386,26 @@ class Engine {
   mutable AnalyzerPool analyzers_;
 
   FailureState failure_state_;
+  std::unique_ptr<WorkScheduler> scheduler_ = std::make_unique<WorkScheduler>();
+  bool background_ = false;  // the scheduler has a thread; set once, at opening
 
-  mutable Mutex writer_mutex_;
+  Mutex merge_mutex_;
+  Mutex flush_mutex_ ABSL_ACQUIRED_AFTER(merge_mutex_);
+  mutable Mutex catalog_mutex_ ABSL_ACQUIRED_AFTER(flush_mutex_);
+  mutable Mutex writer_mutex_ ABSL_ACQUIRED_AFTER(catalog_mutex_);
   std::unique_ptr<env::FileLock> lock_ ABSL_GUARDED_BY(writer_mutex_);
-  std::unique_ptr<catalog::Catalog> catalog_ ABSL_GUARDED_BY(writer_mutex_);
+  std::unique_ptr<catalog::Catalog> catalog_ ABSL_GUARDED_BY(catalog_mutex_);
   std::unique_ptr<journal::Writer> journal_ ABSL_GUARDED_BY(writer_mutex_);  // made at the first write
   std::unique_ptr<journal::StatusPage> status_page_ ABSL_GUARDED_BY(writer_mutex_);
-  format::CatalogValue committed_ ABSL_GUARDED_BY(writer_mutex_);  // what the catalog says
+  // What the catalog says; once the store is open, changed only by who holds flush_mutex_ as well.
+  format::CatalogValue committed_ ABSL_GUARDED_BY(writer_mutex_);
   journal::ReplayEnd replay_end_ ABSL_GUARDED_BY(writer_mutex_);
   journal::Position replay_durable_ ABSL_GUARDED_BY(writer_mutex_);  // what the catalog and the status page proved
   uint64_t next_file_number_ ABSL_GUARDED_BY(writer_mutex_) = 1;
   Sequence next_sequence_ ABSL_GUARDED_BY(writer_mutex_) = 1;
-  bool deaths_changed_ ABSL_GUARDED_BY(writer_mutex_) = false;  // since the last catalog commit
-  std::vector<std::string> unpublished_ ABSL_GUARDED_BY(writer_mutex_);  // files removed since then that power loss may bring back
+  std::atomic<bool> work_is_due_{false};  // something is frozen and nobody flushes it, or merges are due
+  uint64_t spare_bytes_wanted_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // for the journal's next file
+  uint64_t flush_number_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // of the segment that a flush in the air makes; 0: none is
   std::optional<uint64_t> watermark_ ABSL_GUARDED_BY(writer_mutex_);
   uint64_t oldest_unsynced_ns_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // 0: everything acknowledged is synced
   bool interval_asked_ ABSL_GUARDED_BY(writer_mutex_) = false;      // by a batch since the last sync
@@ -292,7 +425,8 @@ class Engine {
   uint64_t tokens_cut_ ABSL_GUARDED_BY(writer_mutex_) = 0;                  // since this store was opened
 
   // The bulk path (kOff, keys_are_new): invisible until its flush.
-  std::unique_ptr<overlay::Overlay> bulk_ ABSL_GUARDED_BY(writer_mutex_);
+  std::shared_ptr<LiveOverlay> bulk_ ABSL_GUARDED_BY(flush_mutex_);
+  std::atomic<bool> bulk_waits_{false};  // bulk_ is there
 
   Mutex queue_mutex_;
   ConditionVariable queue_moved_;  // somebody was done, and somebody else may lead
@@ -300,6 +434,8 @@ class Engine {
 
   // Counters, readable without the writer's lock.
   mutable Mutex state_mutex_;
+  // Files removed since the last commit that power loss may bring back.
+  std::vector<std::string> unpublished_ ABSL_GUARDED_BY(state_mutex_);
   RecoveryReport recovery_ ABSL_GUARDED_BY(state_mutex_);
   std::map<std::string, uint64_t> counters_ ABSL_GUARDED_BY(state_mutex_);
   Stats journal_stats_ ABSL_GUARDED_BY(state_mutex_);  // only its journal members are kept up

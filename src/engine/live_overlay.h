@@ -17,6 +17,8 @@ class LiveOverlay : public overlay::Overlay {
     deaths_.Add(ordinal, sequence);
   }
 
+  const DeathLog& deaths() const { return deaths_; }
+
   // How many postings of a term are of documents that are dead at `at`; `n` documents belong to the snapshot.
   absl::StatusOr<uint32_t> DeadPostings(format::IndexId index, std::string_view term, uint32_t n, Sequence at) const {
     if (death_count() == 0) return 0;

@@ -14,7 +14,7 @@ LiveSegment::LiveSegment(std::shared_ptr<const segment::Segment> segment, format
   Note(segment_->LoadDamage());
 }
 
-uint32_t LiveSegment::LiveCount(Sequence at) const { return document_count() - log_.CountUpTo(at); }
+uint32_t LiveSegment::LiveCount(Sequence at) const { return document_count() - DeathCountUpTo(at); }
 
 std::optional<SegmentDamage> LiveSegment::damage() const {
   if (!damaged()) return std::nullopt;
@@ -135,6 +135,16 @@ void LiveSegment::SetLengthsUnknown(format::IndexId index, const absl::Status& w
   MutexLock lock(&damage_mutex_);
   lengths_unknown_.try_emplace(index, why);
   some_lengths_unknown_.store(true, std::memory_order_release);
+}
+
+void LiveSegment::InheritUnknownLengths(const LiveSegment& from) {
+  if (!from.some_lengths_unknown_.load(std::memory_order_acquire)) return;
+  absl::flat_hash_map<format::IndexId, absl::Status> unknown;
+  {
+    MutexLock lock(&from.damage_mutex_);
+    unknown = from.lengths_unknown_;
+  }
+  for (const auto& [index, why] : unknown) SetLengthsUnknown(index, why);
 }
 
 LiveSegment::Deaths::Deaths(uint32_t documents)

@@ -135,8 +135,14 @@ class LiveSegment {
   // be read the segment's share of the sum is not known any more: its mean length is taken.
   void SubtractLengths(const Schema& schema, uint32_t ordinal, std::vector<uint64_t>* sums);
 
+  // This segment takes another one's place in a view: what is not known of that one's lengths is not known of this one's, for
+  // the sums are as they are.
+  void InheritUnknownLengths(const LiveSegment& from);
+
   // All deaths at or before `floor`, by ascending ordinal.
   std::vector<format::Death> DeathsUpTo(Sequence floor) const;
+  uint32_t DeathCountUpTo(Sequence floor) const { return log_.CountUpTo(floor); }
+  const DeathLog& deaths() const { return log_; }
 
  private:
   template <class T>

@@ -45,7 +45,11 @@ Engine::Engine(env::Env env, std::shared_ptr<env::MemoryEnv> memory, std::string
       fork_generation_(env::ForkGeneration()),
       failure_state_(env.clock->WallMs()) {}
 
-Engine::~Engine() { Close().IgnoreError(); }
+Engine::~Engine() {
+  Close().IgnoreError();
+  // In the child of a fork the thread is not, but waits for ever as far as this memory can tell.
+  if (env::ForkGeneration() != fork_generation_) (void)scheduler_.release();
+}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(env::Env env, std::shared_ptr<env::MemoryEnv> memory,
                                                      const std::string& directory, const Options& options,
@@ -53,12 +57,18 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(env::Env env, std::shared_p
   ASHLAR_RETURN_IF_ERROR(ValidateOptions(options));
   if (schema != nullptr) ASHLAR_RETURN_IF_ERROR(schema->Validate());
   std::unique_ptr<Engine> engine(new Engine(env, std::move(memory), directory, options));
-  MutexLock lock(&engine->writer_mutex_);
-  if (absl::Status status = engine->OpenFiles(schema); !status.ok()) {
-    engine->closed_ = true;  // nothing to seal
-    return status;
+  absl::Status status;
+  {
+    MutexLock catalog_lock(&engine->catalog_mutex_);
+    MutexLock lock(&engine->writer_mutex_);
+    status = engine->OpenFiles(schema);
   }
-  return engine;
+  if (status.ok() && !options.read_only && options.durability == Durability::kOff) status = engine->StartUnjournaled();
+  if (status.ok() && !options.read_only) status = engine->StartScheduler(options);
+  if (status.ok()) return engine;
+  MutexLock lock(&engine->writer_mutex_);
+  engine->closed_ = true;  // nothing to seal
+  return status;
 }
 
 // A directory that is not there yet is on its parent's file system. One that can't be looked at gives its error later.
@@ -111,7 +121,7 @@ absl::Status Engine::OpenFiles(const Schema* schema) {
   committed_ = *std::move(value);
   ASHLAR_RETURN_IF_ERROR(LoadStore());
   ASHLAR_RETURN_IF_ERROR(RemoveOrphans());
-  return FinishOpening();
+  return StartWriting();
 }
 
 // The catalog is committed before any of these is made, so with them there it is lost, and a new one would make the next
@@ -148,25 +158,41 @@ absl::Status Engine::CreateStore(const Schema& schema) {
   ASHLAR_RETURN_IF_ERROR(catalog_->Commit(value));
   committed_ = value;
   ASHLAR_RETURN_IF_ERROR(LoadStore());
-  return FinishOpening();
+  return StartWriting();
 }
 
-absl::Status Engine::FinishOpening() {
+absl::Status Engine::StartWriting() {
   ASHLAR_ASSIGN_OR_RETURN(status_page_,
                           journal::StatusPage::Open(env_, directory_, committed_.store_id, /*writable=*/true));
   Show();
   NoteJournal();
-  if (options_.durability != Durability::kOff) {
-    // A void record, or what is left of one that was torn, may be in the page cache only, above a batch on the disk that is whole
-    // and was never acknowledged: what is shown now must hold after power loss. A failure shows in the state; the next write
-    // tries again.
-    if (replay_end_.is_unsure && SiteIsOn(Site::kOpenSecuresVoid)) TakeJournalOver().IgnoreError();
+  // A void record, or what is left of one that was torn, may be in the page cache only, above a batch on the disk that is whole
+  // and was never acknowledged: what is shown now must hold after power loss. A failure shows in the state; the next write
+  // tries again.
+  if (options_.durability != Durability::kOff && replay_end_.is_unsure && SiteIsOn(Site::kOpenSecuresVoid))
+    TakeJournalOver().IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status Engine::StartScheduler(const Options& options) {
+  const bool on_disk = !env_.files->NativePath(directory_).empty();
+  if (options.scheduler.value_or(on_disk ? Scheduler::kBackground : Scheduler::kCooperative) == Scheduler::kCooperative)
     return absl::OkStatus();
+  background_ = true;
+  const absl::Status started = scheduler_->Start([this] { return WorkInBackground(); });
+  if (started.ok()) {
+    scheduler_->Wake();  // merges may have been left due
+    return started;
   }
-  // Without a journal, what was replayed must be safe before more comes, and sequences must be reserved.
-  ASHLAR_RETURN_IF_ERROR(FlushLocked());
-  format::CatalogValue value = committed_;
-  return CommitCatalog(&value, view_->segments);
+  background_ = false;
+  return options.scheduler.has_value() ? started : absl::OkStatus();
+}
+
+// Without a journal, what was replayed must be safe before more comes, and sequences must be reserved.
+absl::Status Engine::StartUnjournaled() {
+  MutexLock lock(&flush_mutex_);
+  ASHLAR_RETURN_IF_ERROR(FlushAll());
+  return CommitAsItIs();
 }
 
 absl::Status Engine::LoadForReading() {
@@ -200,7 +226,7 @@ absl::Status Engine::LoadStore() {
   ASHLAR_RETURN_IF_ERROR(LoadDeaths(committed_, segments));
   watermark_ = committed_.watermark;
   next_file_number_ = std::max(next_file_number_, committed_.next_file_number);
-  std::shared_ptr<View> view = NewView(std::move(segments), std::make_shared<LiveOverlay>(committed_.schema));
+  std::shared_ptr<View> view = NewView(std::move(segments), {}, std::make_shared<LiveOverlay>(committed_.schema));
   view_ = view;
   cell_ = Cell();
   cell_.sequence = committed_.floor;
@@ -228,7 +254,7 @@ void Engine::SetSchema() {
 }
 
 std::shared_ptr<View> Engine::NewView(std::vector<std::shared_ptr<LiveSegment>> segments,
-                                      std::shared_ptr<LiveOverlay> overlay) const {
+                                      std::vector<FrozenOverlay> frozen, std::shared_ptr<LiveOverlay> overlay) const {
   auto view = std::make_shared<View>();
   view->generation = committed_.generation;
   view->store_id = committed_.store_id;
@@ -241,8 +267,13 @@ std::shared_ptr<View> Engine::NewView(std::vector<std::shared_ptr<LiveSegment>> 
     view->bases.push_back(base);
     base += live->document_count();
   }
+  for (const FrozenOverlay& one : frozen) {
+    view->bases.push_back(base);
+    base += one.documents;
+  }
   view->bases.push_back(base);
   view->segments = std::move(segments);
+  view->frozen = std::move(frozen);
   view->overlay = std::move(overlay);
   view->memory = memory_;
   return view;
@@ -250,6 +281,7 @@ std::shared_ptr<View> Engine::NewView(std::vector<std::shared_ptr<LiveSegment>> 
 
 absl::StatusOr<bool> Engine::Refresh() {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
+  MutexLock catalog_lock(&catalog_mutex_);
   MutexLock lock(&writer_mutex_);
   if (closed_) return FailedPrecondition("the store is closed");
   if (!options_.read_only) return FailedPrecondition("the store is open for writing, so it is always fresh");
@@ -276,36 +308,50 @@ void Engine::Abandon() {
   (void)lock_.release();
 }
 
+absl::Status Engine::FlushForClose() {
+  bool flush = false;
+  {
+    MutexLock lock(&writer_mutex_);
+    closing_ = true;
+    flush = options_.durability == Durability::kOff || replay_bytes_ > kSealedTailBytesMax;
+  }
+  if (flush) ASHLAR_RETURN_IF_ERROR(FlushAll());
+  // Gives back the reserved sequences.
+  return options_.durability == Durability::kOff ? CommitAsItIs() : absl::OkStatus();
+}
+
+absl::Status Engine::SealJournal() {
+  if (journal_ == nullptr || journal_->broken()) return absl::OkStatus();
+  ASHLAR_RETURN_IF_ERROR(journal_->Seal(next_sequence_));
+  // The page then proves at the next opening that the journal went to the seal. Not that the seal itself is there: going on
+  // behind it writes it again, and power loss may take that.
+  PublishStatus(SiteIsOn(Site::kStatusBeforeSeal) ? journal_->seal_position() : journal_->synced());
+  return absl::OkStatus();
+}
+
 absl::Status Engine::Close() {
   if (env::ForkGeneration() != fork_generation_) {
     Abandon();
     return CheckFork();
   }
-  MutexLock lock(&writer_mutex_);
-  if (closed_) return absl::OkStatus();
+  scheduler_->Stop();
+  MutexLock merge_lock(&merge_mutex_);
+  MutexLock flush_lock(&flush_mutex_);
   absl::Status status;
-  if (!options_.read_only) {
+  bool writes = false;
+  {
+    MutexLock lock(&writer_mutex_);
+    if (closed_) return absl::OkStatus();
     // What another writer may have taken over is not sealed.
-    if (lock_ != nullptr) status = lock_->CheckHeld();
-    if (failure_state_.state() != StoreState::kFailedSync && status.ok()) {
-      closing_ = true;
-      if (options_.durability == Durability::kOff) {
-        status = FlushLocked();
-        format::CatalogValue value = committed_;
-        if (status.ok()) status = CommitCatalog(&value, view_->segments);  // gives back the reserved sequences
-      } else if (replay_bytes_ > kSealedTailBytesMax) {
-        status = FlushLocked();
-      }
-      if (options_.durability != Durability::kOff && status.ok()) status = SecureReplayed();
-      if (journal_ != nullptr && !journal_->broken()) {
-        // The page then proves at the next opening that the journal went to the seal. Not that the seal itself is
-        // there: going on behind it writes it again, and power loss may take that.
-        const absl::Status sealed = journal_->Seal(next_sequence_);
-        if (sealed.ok())
-          PublishStatus(SiteIsOn(Site::kStatusBeforeSeal) ? journal_->seal_position() : journal_->synced());
-        if (status.ok()) status = sealed;
-      }
-    }
+    if (!options_.read_only && lock_ != nullptr) status = lock_->CheckHeld();
+    writes = !options_.read_only && status.ok() && failure_state_.state() != StoreState::kFailedSync;
+  }
+  if (writes) status = FlushForClose();
+  MutexLock catalog_lock(&catalog_mutex_);
+  MutexLock lock(&writer_mutex_);
+  if (writes) {
+    if (options_.durability != Durability::kOff && status.ok()) status = SecureReplayed();
+    status.Update(SealJournal());
   }
   closed_ = true;
   journal_.reset();

@@ -1,5 +1,6 @@
 #include "src/engine/overlay_segment.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -70,17 +71,24 @@ std::vector<uint64_t> TokensPerField(const overlay::Overlay& overlay, const std:
 
 }  // namespace
 
+std::vector<uint32_t> SegmentOrdinals(const overlay::Overlay& overlay, uint32_t documents, Sequence at) {
+  std::vector<uint32_t> result(documents, format::kNoDocument);
+  uint32_t live = 0;
+  for (uint32_t ordinal = 0; ordinal < documents; ++ordinal) {
+    const Sequence death = overlay.DeathOf(ordinal);
+    if (death == 0 || death > at) result[ordinal] = live++;
+  }
+  return result;
+}
+
 absl::StatusOr<std::optional<format::SegmentEntry>> WriteOverlaySegment(env::Env env, const std::string& directory,
                                                                         const overlay::Overlay& overlay,
                                                                         uint32_t documents, Sequence at,
                                                                         segment::SegmentSpec spec) {
   const Schema schema = spec.schema;
-  std::vector<uint32_t> new_ordinal(documents, format::kNoDocument);
-  uint32_t live = 0;
-  for (uint32_t ordinal = 0; ordinal < documents; ++ordinal) {
-    const Sequence death = overlay.DeathOf(ordinal);
-    if (death == 0 || death > at) new_ordinal[ordinal] = live++;
-  }
+  const std::vector<uint32_t> new_ordinal = SegmentOrdinals(overlay, documents, at);
+  const auto live = static_cast<uint32_t>(
+      std::count_if(new_ordinal.begin(), new_ordinal.end(), [](uint32_t o) { return o != format::kNoDocument; }));
   if (live == 0) return std::optional<format::SegmentEntry>();
 
   std::vector<uint32_t> searchable;

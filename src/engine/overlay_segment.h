@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ashlar/document.h"
@@ -14,6 +15,10 @@
 #include "src/segment/segment_builder.h"
 
 namespace ashlar::engine {
+
+// The ordinals that the first `documents` documents of an overlay get in its segment; format::kNoDocument for those that
+// are not alive at `at`. The same whenever it is asked, unless `at` is beyond what a writer has come to.
+std::vector<uint32_t> SegmentOrdinals(const overlay::Overlay& overlay, uint32_t documents, Sequence at);
 
 // Writes those of the first `documents` documents of an overlay that are alive at `at` into a segment file, durable when
 // it returns; nullopt: there are none, and no file. A writer may go on adding to the overlay meanwhile, if

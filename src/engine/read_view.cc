@@ -16,15 +16,17 @@ constexpr size_t kScanChunk = 1024;
 
 bool IsDead(Sequence death, Sequence at) { return death != 0 && death <= at; }
 
-uint32_t OverlayIndex(const View& view) { return static_cast<uint32_t>(view.segments.size()); }
+uint32_t SegmentCount(const SnapshotState& snapshot) { return static_cast<uint32_t>(snapshot.view().segments.size()); }
+
+// Of a source that is an overlay; null: it is a segment.
+const LiveOverlay* OverlayOf(const SnapshotState& snapshot, uint32_t source) {
+  const uint32_t segments = SegmentCount(snapshot);
+  return source < segments ? nullptr : &snapshot.overlay(source - segments);
+}
 
 absl::Status CheckHandle(const SnapshotState& snapshot, Handle handle) {
-  const View& view = snapshot.view();
-  const uint32_t overlay = OverlayIndex(view);
-  const uint32_t count = handle.source < overlay    ? view.segments[handle.source]->document_count()
-                         : handle.source == overlay ? snapshot.cell().overlay_documents
-                                                    : 0;
-  if (handle.ordinal < count) return absl::OkStatus();
+  if (handle.source < SourceCountOf(snapshot) && handle.ordinal < DocumentCountOf(snapshot, handle.source))
+    return absl::OkStatus();
   return InvalidArgument(absl::StrCat("handle (", handle.source, ", ", handle.ordinal, ") is not of this snapshot"));
 }
 
@@ -77,7 +79,7 @@ class KeyCursor {
       : snapshot_(snapshot), source_(source), from_(from) {}
 
   absl::Status Start() {
-    if (source_ == OverlayIndex(snapshot_->view())) LoadOverlay();
+    if (const LiveOverlay* overlay = OverlayOf(*snapshot_, source_)) LoadOverlay(*overlay);
     return Fill();
   }
   bool done() const { return at_ == chunk_.size(); }
@@ -89,9 +91,8 @@ class KeyCursor {
   }
 
  private:
-  void LoadOverlay() {
-    const overlay::Overlay& overlay = *snapshot_->view().overlay;
-    for (uint32_t ordinal = 0; ordinal < snapshot_->cell().overlay_documents; ++ordinal) {
+  void LoadOverlay(const LiveOverlay& overlay) {
+    for (uint32_t ordinal = 0; ordinal < DocumentCountOf(*snapshot_, source_); ++ordinal) {
       const std::string_view key = overlay.KeyOf(ordinal);
       if (!IsDead(overlay.DeathOf(ordinal), snapshot_->cell().sequence) && key >= from_)
         chunk_.emplace_back(std::string(key), ordinal);
@@ -128,6 +129,19 @@ class KeyCursor {
 
 }  // namespace
 
+uint32_t DocumentCountOf(const SnapshotState& snapshot, uint32_t source) {
+  const uint32_t segments = SegmentCount(snapshot);
+  return source < segments ? snapshot.view().segments[source]->document_count()
+                           : snapshot.overlay_documents(source - segments);
+}
+
+bool IsDeadIn(const SnapshotState& snapshot, Handle handle) {
+  const LiveOverlay* overlay = OverlayOf(snapshot, handle.source);
+  return IsDead(overlay != nullptr ? overlay->DeathOf(handle.ordinal)
+                                   : snapshot.view().segments[handle.source]->DeathOf(handle.ordinal),
+                snapshot.cell().sequence);
+}
+
 absl::Status AssembleDocument(const Schema& schema, ByteSpan encoded, StoredDocument* out) {
   return Assemble(schema, encoded, /*stored_only=*/true, out);
 }
@@ -143,10 +157,13 @@ absl::Status DecodeWholeDocument(const Schema& schema, ByteSpan encoded, StoredD
 absl::StatusOr<std::optional<Handle>> FindKey(const SnapshotState& snapshot, std::string_view key) {
   const View& view = snapshot.view();
   const Cell& cell = snapshot.cell();
-  if (const std::optional<uint32_t> ordinal = view.overlay->FindKey(key, cell.overlay_documents, cell.sequence))
-    return std::optional<Handle>(Handle{OverlayIndex(view), *ordinal});
+  const uint32_t segments = SegmentCount(snapshot);
+  for (size_t i = snapshot.overlay_count(); i-- > 0;)
+    if (const std::optional<uint32_t> ordinal =
+            snapshot.overlay(i).FindKey(key, snapshot.overlay_documents(i), cell.sequence))
+      return std::optional<Handle>(Handle{segments + static_cast<uint32_t>(i), *ordinal});
   absl::Status damage;
-  for (uint32_t i = OverlayIndex(view); i-- > 0;) {
+  for (uint32_t i = segments; i-- > 0;) {
     const absl::StatusOr<std::optional<uint32_t>> ordinal = view.segments[i]->FindKey(key);
     damage.Update(ordinal.status());
     if (ordinal.ok() && ordinal->has_value() && !IsDead(view.segments[i]->DeathOf(**ordinal), cell.sequence))
@@ -159,11 +176,14 @@ absl::StatusOr<std::optional<Handle>> FindKey(const SnapshotState& snapshot, std
 absl::StatusOr<std::optional<Handle>> FindId(const SnapshotState& snapshot, DocumentId id) {
   const View& view = snapshot.view();
   const Cell& cell = snapshot.cell();
-  if (const std::optional<uint32_t> ordinal = view.overlay->FindId(id, cell.overlay_documents)) {
-    if (IsDead(view.overlay->DeathOf(*ordinal), cell.sequence)) return std::optional<Handle>();
-    return std::optional<Handle>(Handle{OverlayIndex(view), *ordinal});
+  const uint32_t segments = SegmentCount(snapshot);
+  for (size_t i = 0; i < snapshot.overlay_count(); ++i) {
+    const std::optional<uint32_t> ordinal = snapshot.overlay(i).FindId(id, snapshot.overlay_documents(i));
+    if (!ordinal.has_value()) continue;
+    if (IsDead(snapshot.overlay(i).DeathOf(*ordinal), cell.sequence)) return std::optional<Handle>();
+    return std::optional<Handle>(Handle{segments + static_cast<uint32_t>(i), *ordinal});
   }
-  for (uint32_t i = 0; i < OverlayIndex(view); ++i) {
+  for (uint32_t i = 0; i < segments; ++i) {
     const LiveSegment& live = *view.segments[i];
     if (id < live.segment().first_id() || id > live.segment().last_id()) continue;
     ASHLAR_ASSIGN_OR_RETURN(const std::optional<uint32_t> ordinal, live.FindId(id));
@@ -177,15 +197,14 @@ absl::StatusOr<std::string> ReadKey(const SnapshotState& snapshot, Handle handle
   ASHLAR_RETURN_IF_ERROR(CheckHandle(snapshot, handle));
   const View& view = snapshot.view();
   if (view.schema->key.empty()) return std::string();
-  if (handle.source == OverlayIndex(view)) return std::string(view.overlay->KeyOf(handle.ordinal));
+  if (const LiveOverlay* overlay = OverlayOf(snapshot, handle.source)) return std::string(overlay->KeyOf(handle.ordinal));
   return view.segments[handle.source]->KeyOf(handle.ordinal);
 }
 
 absl::StatusOr<DocumentId> ReadId(const SnapshotState& snapshot, Handle handle) {
   ASHLAR_RETURN_IF_ERROR(CheckHandle(snapshot, handle));
-  const View& view = snapshot.view();
-  if (handle.source == OverlayIndex(view)) return view.overlay->IdOf(handle.ordinal);
-  return view.segments[handle.source]->IdOf(handle.ordinal);
+  if (const LiveOverlay* overlay = OverlayOf(snapshot, handle.source)) return overlay->IdOf(handle.ordinal);
+  return snapshot.view().segments[handle.source]->IdOf(handle.ordinal);
 }
 
 absl::StatusOr<StoredDocument> ReadDocument(const SnapshotState& snapshot, Handle handle) {
@@ -193,8 +212,8 @@ absl::StatusOr<StoredDocument> ReadDocument(const SnapshotState& snapshot, Handl
   ASHLAR_ASSIGN_OR_RETURN(result.id, ReadId(snapshot, handle));
   ASHLAR_ASSIGN_OR_RETURN(result.key, ReadKey(snapshot, handle));
   const View& view = snapshot.view();
-  if (handle.source == OverlayIndex(view)) {
-    ASHLAR_RETURN_IF_ERROR(AssembleDocument(*view.schema, view.overlay->DocumentOf(handle.ordinal), &result));
+  if (const LiveOverlay* overlay = OverlayOf(snapshot, handle.source)) {
+    ASHLAR_RETURN_IF_ERROR(AssembleDocument(*view.schema, overlay->DocumentOf(handle.ordinal), &result));
     return result;
   }
   const LiveSegment& live = *view.segments[handle.source];
@@ -207,7 +226,7 @@ absl::StatusOr<StoredDocument> ReadDocument(const SnapshotState& snapshot, Handl
 absl::Status VisitKeys(const SnapshotState& snapshot, std::string_view from,
                        const std::function<absl::StatusOr<bool>(std::string_view key, Handle handle)>& visit) {
   std::vector<KeyCursor> cursors;
-  for (uint32_t source = 0; source <= OverlayIndex(snapshot.view()); ++source) {
+  for (uint32_t source = 0; source < SourceCountOf(snapshot); ++source) {
     cursors.emplace_back(&snapshot, source, from);
     ASHLAR_RETURN_IF_ERROR(cursors.back().Start());
   }

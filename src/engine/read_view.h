@@ -85,8 +85,15 @@ class OverlaySource {
 static_assert(query::CountsDeadPostings<SegmentSource>);
 static_assert(query::CountsDeadPostings<OverlaySource>);
 
-// A live document's place, or nullopt. A key that is alive in one source is dead or absent in all others, so damage
-// matters only where nobody else has it.
+// Sources by their number in a Handle: the segments, then the overlays.
+uint32_t DocumentCountOf(const SnapshotState& snapshot, uint32_t source);  // dead ones included
+inline uint32_t SourceCountOf(const SnapshotState& snapshot) {
+  return static_cast<uint32_t>(snapshot.view().segments.size() + snapshot.overlay_count());
+}
+bool IsDeadIn(const SnapshotState& snapshot, Handle handle);
+
+// A live document's place, or nullopt. A key that is alive in one source is dead or absent in all others, so damage matters only
+// where nobody else has it.
 absl::StatusOr<std::optional<Handle>> FindKey(const SnapshotState& snapshot, std::string_view key);
 absl::StatusOr<std::optional<Handle>> FindId(const SnapshotState& snapshot, DocumentId id);
 

@@ -279,7 +279,8 @@ absl::Status Engine::RemoveOrphans() {
   uint64_t last_number = 0;
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
     if (!entry.is_file) continue;
-    if (entry.name == journal::kNewFileName) orphans.push_back(entry.name);  // a journal file that was never finished
+    // Journal files that were never finished.
+    if (entry.name == journal::kNewFileName || entry.name == journal::kNextFileName) orphans.push_back(entry.name);
     format::FileKind kind;
     uint64_t number = 0;
     bool named = false;  // by the catalog
@@ -315,14 +316,10 @@ absl::Status Engine::RemoveOrphans() {
     orphans.push_back(entry.name);
   }
   next_file_number_ = std::max(next_file_number_, last_number + 1);
-  {
-    MutexLock lock(&state_mutex_);
-    recovery_.orphans_removed = orphans.size();
-  }
-  if (SiteIsOn(Site::kOpenRemovesOrphans)) {
-    RemoveFiles(orphans);
-    unpublished_ = std::move(orphans);
-  }
+  if (SiteIsOn(Site::kOpenRemovesOrphans)) RemoveFiles(orphans);
+  MutexLock lock(&state_mutex_);
+  recovery_.orphans_removed = orphans.size();
+  if (SiteIsOn(Site::kOpenRemovesOrphans)) unpublished_ = std::move(orphans);
   return absl::OkStatus();
 }
 

@@ -47,12 +47,15 @@ Engine::Location Engine::Group::Supersede(const Location& location) {
 absl::StatusOr<Engine::Location> Engine::FindLive(std::string_view key, const Group& group) const {
   if (const auto found = group.keys.find(ToAbsl(key)); found != group.keys.end()) return found->second;
   Location location;
-  if (const std::optional<uint32_t> ordinal =
-          view_->overlay->FindKey(key, view_->overlay->document_count(), cell_.sequence)) {
-    location.where = Location::Where::kOverlay;
-    location.ordinal = *ordinal;
-    location.id = view_->overlay->IdOf(*ordinal);
-    return location;
+  for (size_t i = view_->frozen.size() + 1; i-- > 0;) {
+    const LiveOverlay& overlay = OverlayAt(i);
+    if (const std::optional<uint32_t> ordinal = overlay.FindKey(key, overlay.document_count(), cell_.sequence)) {
+      location.where = Location::Where::kOverlay;
+      location.source = static_cast<uint32_t>(i);
+      location.ordinal = *ordinal;
+      location.id = overlay.IdOf(*ordinal);
+      return location;
+    }
   }
   // A key that is alive in one segment is dead or absent in all others, so damage matters only where nobody else has it.
   std::vector<Doubtful> doubtful;
@@ -64,7 +67,7 @@ absl::StatusOr<Engine::Location> Engine::FindLive(std::string_view key, const Gr
     if (id.ok() && group.killed_ids.contains(*id)) continue;
     if (id.ok()) {
       location.where = Location::Where::kSegment;
-      location.segment = static_cast<uint32_t>(i);
+      location.source = static_cast<uint32_t>(i);
       location.ordinal = **ordinal;
       location.id = *id;
       return location;
@@ -99,10 +102,13 @@ absl::StatusOr<Engine::Location> Engine::FindLiveId(DocumentId id, const Group& 
     location.id = id;
     return location;
   }
-  const overlay::Overlay& overlay = *view_->overlay;
-  if (const std::optional<uint32_t> ordinal = overlay.FindId(id, overlay.document_count())) {
+  for (size_t i = 0; i <= view_->frozen.size(); ++i) {
+    const LiveOverlay& overlay = OverlayAt(i);
+    const std::optional<uint32_t> ordinal = overlay.FindId(id, overlay.document_count());
+    if (!ordinal.has_value()) continue;
     if (overlay.DeathOf(*ordinal) != 0) return location;
     location.where = Location::Where::kOverlay;
+    location.source = static_cast<uint32_t>(i);
     location.ordinal = *ordinal;
     location.id = id;
     return location;
@@ -118,7 +124,7 @@ absl::StatusOr<Engine::Location> Engine::FindLiveId(DocumentId id, const Group& 
     const std::optional<uint32_t> ordinal = *found;
     if (!ordinal.has_value() || live.DeathOf(*ordinal) != 0) return location;
     location.where = Location::Where::kSegment;
-    location.segment = static_cast<uint32_t>(i);
+    location.source = static_cast<uint32_t>(i);
     location.ordinal = *ordinal;
     location.id = id;
     return location;
@@ -192,7 +198,7 @@ absl::Status Engine::ForgetKeyOf(const Location& location, Group* group) const {
     case Location::Where::kSegment:  // FindLive looks at killed_ids
       return absl::OkStatus();
     case Location::Where::kOverlay:
-      key = std::string(view_->overlay->KeyOf(location.ordinal));
+      key = std::string(OverlayAt(location.source).KeyOf(location.ordinal));
       break;
     case Location::Where::kPending:
       key = group->effects[location.ordinal].operation->document.key;

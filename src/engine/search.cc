@@ -19,15 +19,22 @@ namespace {
 class Run {
  public:
   Run(const SnapshotState& snapshot, const std::vector<bool>& left_out)
-      : view_(snapshot.view()),
-        cell_(snapshot.cell()),
-        overlay_(*view_.overlay, cell_.overlay_documents, view_.bases.back(), cell_.sequence) {
-    sources_.reserve(view_.segments.size());  // runs point into it
-    runs_.reserve(view_.segments.size());
-    for (size_t i = 0; i < view_.segments.size(); ++i) {
+      : view_(snapshot.view()), cell_(snapshot.cell()) {
+    const size_t segments = view_.segments.size();
+    sources_.reserve(segments);  // runs point into it
+    runs_.reserve(segments);
+    for (size_t i = 0; i < segments; ++i) {
       if (!left_out.empty() && left_out[i]) continue;
       sources_.emplace_back(*view_.segments[i], view_.bases[i], cell_.sequence, arena_.memory());
       runs_.emplace_back(&sources_.back(), static_cast<uint32_t>(i), arena_.memory());
+    }
+    overlays_.reserve(snapshot.overlay_count());
+    overlay_runs_.reserve(snapshot.overlay_count());
+    for (size_t i = 0; i < snapshot.overlay_count(); ++i) {
+      if (snapshot.overlay_documents(i) == 0) continue;
+      overlays_.emplace_back(snapshot.overlay(i), snapshot.overlay_documents(i), view_.bases[segments + i],
+                             cell_.sequence);
+      overlay_runs_.emplace_back(&overlays_.back(), static_cast<uint32_t>(segments + i), arena_.memory());
     }
   }
 
@@ -43,24 +50,23 @@ class Run {
     ASHLAR_ASSIGN_OR_RETURN(
         query::Execution execution,
         query::Execution::Create(*query.terms(), *view_.schema, options, std::move(statistics), arena_.memory()));
-    query::SourceRun<OverlaySource> overlay_run(&overlay_, static_cast<uint32_t>(view_.segments.size()),
-                                                arena_.memory());
     for (query::SourceRun<SegmentSource>& run : runs_)
       ASHLAR_RETURN_IF_ERROR(Checked(run, execution.AddStatistics(&run)));
-    ASHLAR_RETURN_IF_ERROR(execution.AddStatistics(&overlay_run));
+    for (query::SourceRun<OverlaySource>& run : overlay_runs_) ASHLAR_RETURN_IF_ERROR(execution.AddStatistics(&run));
     execution.FinishWeights();
     ASHLAR_RETURN_IF_ERROR(unknown_lengths_);
     std::pmr::vector<std::pair<int32_t, query::SourceRun<SegmentSource>*>> order(arena_.memory());
     order.reserve(runs_.size());
     for (query::SourceRun<SegmentSource>& run : runs_) order.emplace_back(INT32_MAX, &run);
-    const size_t sources = runs_.size() + (overlay_.document_count() == 0 ? 0 : 1);
+    const size_t sources = runs_.size() + overlay_runs_.size();
     if (sources > 1) {
       for (auto& [bound, run] : order) {
         absl::StatusOr<int32_t> known = execution.Prepare(run, sources);
         ASHLAR_RETURN_IF_ERROR(Checked(*run, known.status()));
         bound = *known;
       }
-      ASHLAR_RETURN_IF_ERROR(execution.Prepare(&overlay_run, sources).status());
+      for (query::SourceRun<OverlaySource>& run : overlay_runs_)
+        ASHLAR_RETURN_IF_ERROR(execution.Prepare(&run, sources).status());
       // What is likely to hold the best hits comes first and spares the others work.
       std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
         return a.first != b.first ? a.first > b.first : a.second->index < b.second->index;
@@ -71,7 +77,7 @@ class Run {
       // Nothing of the segment is read after this, so what was read counts.
       if (!execution.matches_nothing()) ASHLAR_RETURN_IF_ERROR(Checked(*run, LiveOf(*run).CheckIntact()));
     }
-    ASHLAR_RETURN_IF_ERROR(execution.Run(&overlay_run));
+    for (query::SourceRun<OverlaySource>& run : overlay_runs_) ASHLAR_RETURN_IF_ERROR(execution.Run(&run));
     return execution.Results();
   }
 
@@ -97,9 +103,10 @@ class Run {
   query::ArenaLoan arena_;  // ends last
   const View& view_;
   const Cell& cell_;
-  const OverlaySource overlay_;
   std::pmr::vector<SegmentSource> sources_{arena_.memory()};
   std::pmr::vector<query::SourceRun<SegmentSource>> runs_{arena_.memory()};
+  std::pmr::vector<OverlaySource> overlays_{arena_.memory()};
+  std::pmr::vector<query::SourceRun<OverlaySource>> overlay_runs_{arena_.memory()};
   std::optional<size_t> failed_;
   absl::Status unknown_lengths_;
 };

@@ -10,7 +10,11 @@ namespace ashlar {
 Sequence Snapshot::sequence() const { return state_->cell().sequence; }
 uint64_t Snapshot::document_count() const { return state_->cell().live_documents; }
 uint32_t Snapshot::segment_count() const { return static_cast<uint32_t>(state_->view().segments.size()); }
-uint64_t Snapshot::overlay_document_count() const { return state_->cell().overlay_documents; }
+uint64_t Snapshot::overlay_document_count() const {
+  uint64_t documents = 0;
+  for (size_t i = 0; i < state_->overlay_count(); ++i) documents += state_->overlay_documents(i);
+  return documents;
+}
 
 absl::StatusOr<SearchResult> Snapshot::Search(const PreparedQuery& query, const SearchOptions& options) const {
   return engine::Search(*state_, query, options);
@@ -78,13 +82,10 @@ absl::Status Snapshot::Scan(Order order, const std::function<bool(const StoredDo
   }
   if (!from_key.empty()) return InvalidArgument("a scan by DocumentId starts at the first document");
   // Sources cover ascending ranges of DocumentIds, and so do the ordinals within them.
-  const engine::View& view = state.view();
-  for (uint32_t source = 0; source <= view.segments.size(); ++source) {
-    const bool overlay = source == view.segments.size();
-    const uint32_t count = overlay ? state.cell().overlay_documents : view.segments[source]->document_count();
+  for (uint32_t source = 0; source < engine::SourceCountOf(state); ++source) {
+    const uint32_t count = engine::DocumentCountOf(state, source);
     for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
-      const Sequence death = overlay ? view.overlay->DeathOf(ordinal) : view.segments[source]->DeathOf(ordinal);
-      if (death != 0 && death <= state.cell().sequence) continue;
+      if (engine::IsDeadIn(state, {source, ordinal})) continue;
       ASHLAR_ASSIGN_OR_RETURN(const StoredDocument document, engine::ReadDocument(state, {source, ordinal}));
       if (!visit(document)) return absl::OkStatus();
     }

@@ -52,13 +52,25 @@ Stats Engine::GetStats() const {
     stats = journal_stats_;
     stats.recovery = recovery_;
     stats.counters = counters_;
+    for (const char* const name : {"flushes", "bytes_flushed", "merges", "bytes_merged", "stalls", "stall_ns"})
+      stats.counters.try_emplace(name, 0);
     stats.analyzer_identity = analyzer_identity_;
     stats.watermark = visible_watermark_;
   }
   failure_state_.Report(&stats);
+  stats.scheduler = background_ ? Scheduler::kBackground : Scheduler::kCooperative;
+  stats.merges_are_paused = scheduler_->merges_are_paused();
+  if (const uint64_t flushed = stats.counters["bytes_flushed"]; flushed > 0)
+    stats.write_amplification = static_cast<double>(flushed + stats.counters["bytes_merged"]) / static_cast<double>(flushed);
   stats.analyzer_identity_build = text::AnalyzerIdentity();
   stats.documents = cell->live_documents;
-  uint64_t total = cell->overlay_documents;
+  stats.overlay_documents = cell->overlay_documents;
+  stats.overlay_bytes = view->overlay->bytes();
+  for (const FrozenOverlay& frozen : view->frozen) {
+    stats.overlay_documents += frozen.documents;
+    stats.overlay_bytes += frozen.overlay->bytes();
+  }
+  uint64_t total = stats.overlay_documents;
   for (const std::shared_ptr<LiveSegment>& live : view->segments) {
     SegmentStats segment;
     segment.id = live->entry().number;
@@ -81,8 +93,6 @@ Stats Engine::GetStats() const {
     stats.segments.push_back(std::move(segment));
   }
   stats.deleted = total - cell->live_documents;
-  stats.overlay_documents = cell->overlay_documents;
-  stats.overlay_bytes = view->overlay->bytes();
   stats.visible_sequence = cell->sequence;
   stats.open_mode = options_.open_mode;
   const SnapshotList::Entry oldest = snapshots_->Oldest();

@@ -81,6 +81,8 @@ absl::Status Store::Sync() { return engine_->Sync(); }
 absl::Status Store::Flush() { return engine_->Flush(); }
 absl::Status Store::Merge(uint32_t segments_max) { return engine_->Merge(segments_max); }
 absl::Status Store::RunPending() { return engine_->RunPending(); }
+void Store::PauseMerges() { engine_->PauseMerges(); }
+void Store::ResumeMerges() { engine_->ResumeMerges(); }
 absl::Status Store::AddFields(const std::vector<Field>& fields) { return engine_->AddFields(fields); }
 Schema Store::schema() const { return engine_->schema(); }
 Snapshot Store::TakeSnapshot() const { return Snapshot(engine_->TakeSnapshot()); }

@@ -1,8 +1,9 @@
 // View, cell and snapshot: how a fixed point in time is shared without stopping the writer.
 //
-//   View  the sources: segments and the overlay. A new one when a flush, a merge or a new schema changes them.
+//   View  the sources: segments, frozen overlays, the overlay. A new one when a freeze, a flush, a merge or a new schema
+//         changes them.
 //   Cell  the point in time within a view: sequence, documents of the overlay, live statistics. A new one per batch
-//   group.
+//         group.
 //
 // A snapshot is one View and the Cell that belonged to it at one moment; ViewBox exchanges both under a mutex that
 // guards only that copy (std::atomic<shared_ptr> of g++ 12 is not clean under ThreadSanitizer).
@@ -35,6 +36,17 @@ inline size_t SumIndex(const Schema& schema, format::IndexId index) {
   return index == format::kGroupIndex ? schema.fields.size() : index;
 }
 
+// An overlay that gets no more documents, and what the catalog will say once it is a segment. Its documents can still die, at
+// sequences beyond the floor.
+struct FrozenOverlay {
+  std::shared_ptr<LiveOverlay> overlay;
+  uint32_t documents = 0;  // dead ones included
+  Sequence floor = 0;      // the last sequence before the next overlay began
+  std::optional<uint64_t> watermark;  // as of the floor
+  uint64_t journal_number = 0;  // of the first journal file that may hold records beyond the floor; 0: no journal is written
+  uint64_t replay_bytes = 0;    // of the journal's records up to the floor
+};
+
 struct View {
   uint64_t generation = 0;  // of the catalog, like all up to the schema
   format::StoreId store_id{};
@@ -42,9 +54,11 @@ struct View {
   uint64_t next_file_number = 0;
   uint32_t schema_number = 0;
   std::shared_ptr<const Schema> schema;
-  std::vector<std::shared_ptr<LiveSegment>> segments;  // ascending DocumentId
-  std::vector<uint32_t> bases;                         // put order of ordinal 0, one per segment, then the overlay's
-  std::shared_ptr<LiveOverlay> overlay;                // younger than every segment
+  // Ascending DocumentId: the segments, the frozen overlays, the overlay.
+  std::vector<std::shared_ptr<LiveSegment>> segments;
+  std::vector<FrozenOverlay> frozen;
+  std::shared_ptr<LiveOverlay> overlay;
+  std::vector<uint32_t> bases;  // put order of ordinal 0, one per source in that order
   // Keeps files of a memory store alive as long as somebody can read them.
   std::shared_ptr<env::MemoryEnv> memory;
 };
@@ -99,6 +113,15 @@ class SnapshotState {
 
   const View& view() const { return *view_; }
   const Cell& cell() const { return *cell_; }
+
+  // The overlays, frozen ones first. As sources they follow the segments.
+  size_t overlay_count() const { return view_->frozen.size() + 1; }
+  const LiveOverlay& overlay(size_t i) const {
+    return i < view_->frozen.size() ? *view_->frozen[i].overlay : *view_->overlay;
+  }
+  uint32_t overlay_documents(size_t i) const {
+    return i < view_->frozen.size() ? view_->frozen[i].documents : cell_->overlay_documents;
+  }
 
  private:
   const std::shared_ptr<const View> view_;

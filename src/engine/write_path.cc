@@ -118,58 +118,121 @@ absl::Status Engine::ReserveSequences(Sequence last) {
   return absl::OkStatus();
 }
 
-// The first in the queue leads: it writes for all that wait with it, then wakes them.
-absl::Status Engine::Submit(PendingWrite* write) {
+std::vector<PendingWrite*> Engine::Lead(PendingWrite* write) {
   std::vector<PendingWrite*> group;
-  {
-    MutexLock lock(&queue_mutex_);
-    queue_.push_back(write);
-    while (!write->done && queue_.front() != write) queue_moved_.Wait(&queue_mutex_);
-    if (write->done) return write->status;
-    size_t bytes = 0;
-    const auto alone = [](const PendingWrite& w) { return w.options->keys_are_new || w.forced_id != 0; };
-    for (PendingWrite* member : queue_) {
-      bytes += member->encoded.size();
-      if (!group.empty() && (bytes > kGroupBytesMax || group.size() == kGroupBatchesMax || alone(*member))) break;
-      group.push_back(member);
-      if (alone(*member)) break;
-    }
+  MutexLock lock(&queue_mutex_);
+  queue_.push_back(write);
+  while (!write->done && queue_.front() != write) queue_moved_.Wait(&queue_mutex_);
+  if (write->done) return group;
+  size_t bytes = 0;
+  for (PendingWrite* member : queue_) {
+    bytes += member->encoded.size();
+    if (!group.empty() && (bytes > kGroupBytesMax || group.size() == kGroupBatchesMax || member->alone)) break;
+    group.push_back(member);
+    if (member->alone) break;
   }
-  {
-    MutexLock lock(&writer_mutex_);
-    WriteGroup(group);
-  }
+  return group;
+}
+
+void Engine::Leave(const std::vector<PendingWrite*>& group) {
   MutexLock lock(&queue_mutex_);
   for (PendingWrite* member : group) {
     member->done = true;
     queue_.pop_front();
   }
   queue_moved_.SignalAll();
+}
+
+// The first in the queue leads: it writes for all that wait with it, then wakes them.
+absl::Status Engine::Submit(PendingWrite* write) {
+  write->alone |= write->options->keys_are_new || write->forced_id != 0;
+  const std::vector<PendingWrite*> group = Lead(write);
+  if (group.empty()) return write->status;
+  if (const absl::Status room = MakeRoom(); room.ok()) {
+    WriteLed(group);
+  } else {
+    for (PendingWrite* member : group) member->status = room;
+  }
+  Leave(group);
+  SeeToWork();  // nobody waits for it but this call, and with a thread not even this one
   return write->status;
 }
 
-void Engine::WriteGroup(const std::vector<PendingWrite*>& writes) {
-  const auto fail_all = [&writes](const absl::Status& status) {
-    for (PendingWrite* write : writes)
-      if (write->status.ok()) write->status = status;
-  };
-  absl::Status status = CheckWritable();
-  if (status.ok()) status = SyncIfDue();
-  if (status.ok() && view_->overlay->bytes() >= 2 * options_.overlay_bytes_max)
-    status = FlushLocked();  // back-pressure
-  if (status.ok() && writes[0]->options->keys_are_new) {
+uint64_t Engine::OverlayBytes() const {
+  uint64_t bytes = view_->overlay->bytes();
+  for (const FrozenOverlay& frozen : view_->frozen) bytes += frozen.overlay->bytes();
+  return bytes;
+}
+
+absl::Status Engine::MakeRoom() {
+  uint64_t begun_ns = 0;
+  while (true) {
+    {
+      MutexLock lock(&writer_mutex_);
+      const bool something = !view_->frozen.empty() || cell_.overlay_documents > 0;
+      if (!something || OverlayBytes() < 2 * options_.overlay_bytes_max) break;
+      ASHLAR_RETURN_IF_ERROR(CheckWritable());
+      if (view_->frozen.empty()) ASHLAR_RETURN_IF_ERROR(Freeze(/*rotate=*/false));
+    }
+    if (begun_ns == 0) {
+      begun_ns = env_.clock->MonotonicNs();
+      Count("stalls");
+    }
+    ASHLAR_RETURN_IF_ERROR(FlushDue());
+  }
+  if (begun_ns != 0) Count("stall_ns", env_.clock->MonotonicNs() - begun_ns);
+  return absl::OkStatus();
+}
+
+namespace {
+
+// In kOff a batch with more durability is flushed before it is shown.
+bool AsksForFlush(const std::vector<PendingWrite*>& writes) {
+  return std::any_of(writes.begin(), writes.end(), [](const PendingWrite* write) {
+    return write->options->durability.value_or(Durability::kOff) != Durability::kOff;
+  });
+}
+
+void FailAll(const std::vector<PendingWrite*>& writes, const absl::Status& status) {
+  for (PendingWrite* write : writes)
+    if (write->status.ok()) write->status = status;
+}
+
+}  // namespace
+
+void Engine::WriteLed(const std::vector<PendingWrite*>& writes) {
+  if (options_.durability == Durability::kOff &&
+      (writes[0]->options->keys_are_new || bulk_waits_.load() || AsksForFlush(writes))) {
+    MutexLock lock(&flush_mutex_);
+    return WriteAndFlush(writes);
+  }
+  MutexLock lock(&writer_mutex_);
+  WriteGroup(writes, /*show=*/true);
+}
+
+void Engine::WriteAndFlush(const std::vector<PendingWrite*>& writes) {
+  if (writes[0]->options->keys_are_new) {
     writes[0]->status = WriteBulk(writes[0]);
     return;
   }
-  if (status.ok() && bulk_ != nullptr) status = FlushLocked();  // DocumentIds of segments must ascend
-  // In kOff a batch with more durability is flushed before it is shown. What is there already goes first, so that a failure
-  // then, for lack of room mostly, leaves no trace of the batch.
-  const bool flush = options_.durability == Durability::kOff &&
-                     std::any_of(writes.begin(), writes.end(), [](const PendingWrite* write) {
-                       return write->options->durability.value_or(Durability::kOff) != Durability::kOff;
-                     });
-  if (status.ok() && flush) status = FlushLocked();
-  if (!status.ok()) return fail_all(status);
+  // What is there already goes first: a load, for DocumentIds of segments must ascend, and so that a failure now, for
+  // lack of room mostly, leaves no trace of the batch.
+  if (const absl::Status status = FlushAll(); !status.ok()) return FailAll(writes, status);
+  const bool flush = AsksForFlush(writes);
+  {
+    MutexLock lock(&writer_mutex_);
+    WriteGroup(writes, /*show=*/!flush);
+  }
+  if (!flush) return;
+  // Applied and not shown: if this fails, only a reopening can take it back. Nobody else publishes meanwhile.
+  if (const absl::Status status = FlushAll(); !status.ok())
+    FailAll(writes, Fail(Annotate(status, "the outcome is unknown until the store is reopened"), true));
+}
+
+void Engine::WriteGroup(const std::vector<PendingWrite*>& writes, bool show) {
+  absl::Status status = CheckWritable();
+  if (status.ok()) status = SyncIfDue();
+  if (!status.ok()) return FailAll(writes, status);
 
   Group group;
   std::vector<PendingWrite*> accepted;
@@ -199,31 +262,71 @@ void Engine::WriteGroup(const std::vector<PendingWrite*>& writes) {
   next_sequence_ = next;  // also if the write fails: a sequence whose fate is unknown is never used again
   if (options_.durability != Durability::kOff) {
     status = JournalGroup(accepted, firsts, sync);
-    if (!status.ok()) return fail_all(status);
+    if (!status.ok()) return FailAll(writes, status);
   }
   Apply(&group.effects);
   for (const PendingWrite* write : accepted)
     if (write->options->watermark.has_value()) watermark_ = write->options->watermark;
   cell_.sequence = next - 1;
-  if (flush) {
-    // Applied and not shown: if this fails, only a reopening can take it back.
-    status = FlushLocked();
-    if (!status.ok()) return fail_all(Fail(Annotate(status, "the outcome is unknown until the store is reopened"), true));
-  } else {
-    Show();
-  }
+  if (show && FreezeIsDue()) Freeze(/*rotate=*/false).IgnoreError();  // a failure shows in the state
+  if (show) Show();
+  if (background_ && journal_ != nullptr && spare_bytes_wanted_ == 0) spare_bytes_wanted_ = journal_->SpareWanted();
+  if ((!view_->frozen.empty() && flush_number_ == 0) || spare_bytes_wanted_ != 0) work_is_due_.store(true);
   Count("batches", accepted.size());
   Count("operations", group.effects.size());
   Count("groups");
-  // The batches are acknowledged whatever becomes of the flush: its failure shows in the state, and is tried again.
-  if (view_->overlay->bytes() > options_.overlay_bytes_max && FlushLocked().ok()) MergeDue().IgnoreError();
+}
+
+// The batches are acknowledged whatever becomes of it: a failure shows in the state, and is tried again.
+void Engine::SeeToWork() {
+  if (!work_is_due_.load() || !work_is_due_.exchange(false)) return;
+  if (background_) return scheduler_->Wake();
+  DoWork().IgnoreError();
+}
+
+absl::Status Engine::DoWork() {
+  ASHLAR_RETURN_IF_ERROR(DoUrgentWork());
+  return MergeDue();
+}
+
+absl::Status Engine::DoUrgentWork() {
+  ASHLAR_RETURN_IF_ERROR(FlushDue());
+  return background_ ? PrepareJournal() : absl::OkStatus();
+}
+
+// Without the writer's mutex while the file is written. A failure leaves the making of the file to the rotation.
+absl::Status Engine::PrepareJournal() {
+  uint64_t bytes = 0;
+  {
+    MutexLock lock(&writer_mutex_);
+    ASHLAR_RETURN_IF_ERROR(SyncIfDue());
+    bytes = std::exchange(spare_bytes_wanted_, 0);
+    if (bytes == 0 || journal_ == nullptr) return absl::OkStatus();
+  }
+  if (!journal::WriteSpare(env_, directory_, bytes).ok()) return absl::OkStatus();
+  MutexLock lock(&writer_mutex_);
+  if (journal_ != nullptr) journal_->AdoptSpare().IgnoreError();
+  return absl::OkStatus();
+}
+
+uint64_t Engine::NextSyncNs() const {
+  MutexLock lock(&writer_mutex_);
+  if (!interval_asked_ || oldest_unsynced_ns_ == 0 || !failure_state_.CheckWritable().ok()) return 0;
+  const uint64_t due_ns = oldest_unsynced_ns_ + uint64_t{options_.interval_ms} * 1000000;
+  const uint64_t now_ns = env_.clock->MonotonicNs();
+  return due_ns > now_ns ? due_ns - now_ns : 1;
+}
+
+uint64_t Engine::WorkInBackground() {
+  DoWork().IgnoreError();  // a failure shows in the state, and the next commit wakes again
+  return NextSyncNs();
 }
 
 absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, const std::vector<Sequence>& firsts,
                                   bool sync) {
-  // A seal says that no sequence beyond it was handed out, and an unclean end that fewer than kUnsyncedSequencesMax were. So
-  // the first group that goes on behind either is synced in every mode: else power loss could take acknowledged batches and
-  // leave the older end, and their sequences would be given again.
+  // A seal says that no sequence beyond it was handed out, and an unclean end that fewer than kUnsyncedSequencesMax
+  // were. So the first group that goes on behind either is synced in every mode: else power loss could take
+  // acknowledged batches and leave the older end, and their sequences would be given again.
   if (!session_synced_ && replay_end_.file_count > 0 && SiteIsOn(Site::kWriteSyncAfterSeal)) sync = true;
   if (absl::Status status = EnsureJournal(); !status.ok()) return Fail(status, NewJournalMayBeThere());
   ASHLAR_RETURN_IF_ERROR(RotateForSchema());
@@ -247,7 +350,10 @@ absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, cons
     return Fail(status, unknown);
   }
   replay_bytes_ += bytes;
-  if (oldest_unsynced_ns_ == 0) oldest_unsynced_ns_ = env_.clock->MonotonicNs();
+  if (oldest_unsynced_ns_ == 0) {
+    oldest_unsynced_ns_ = env_.clock->MonotonicNs();
+    if (background_ && interval_asked_) work_is_due_.store(true);  // the thread has to know when
+  }
   if (sync && SiteIsOn(Site::kWriteSync)) status = SyncJournal();
   if (status.ok()) failure_state_.Succeeded(env_.clock->WallMs());
   NoteJournal();
@@ -264,8 +370,8 @@ absl::Status Engine::SyncJournal() {
   return absl::OkStatus();
 }
 
-// After the making of the journal's first file failed: if its name can be seen, nobody knows whether it lasts, and a second
-// file must not take the same place in the chain.
+// After the making of the journal's first file failed: if its name can be seen, nobody knows whether it lasts, and a
+// second file must not take the same place in the chain.
 bool Engine::NewJournalMayBeThere() const {
   if (journal_ != nullptr) return journal_->broken();
   const absl::StatusOr<std::vector<env::FileSystem::DirectoryEntry>> entries = env_.files->List(directory_);
@@ -325,14 +431,13 @@ void Engine::KillAt(const Location& location, Sequence sequence, const std::vect
   if (location.where == Location::Where::kNone) return;
   const Schema& schema = *view_->schema;
   if (location.where == Location::Where::kSegment) {
-    LiveSegment& live = *view_->segments[location.segment];
+    LiveSegment& live = *view_->segments[location.source];
     live.SubtractLengths(schema, location.ordinal, &cell_.length_sums);
     live.Kill(location.ordinal, sequence);
-    deaths_changed_ = true;
   } else {
-    LiveOverlay& overlay = *view_->overlay;
-    const uint32_t ordinal =
-        location.where == Location::Where::kOverlay ? location.ordinal : effects[location.ordinal].added_ordinal;
+    const bool pending = location.where == Location::Where::kPending;  // by now it is in the overlay
+    LiveOverlay& overlay = pending ? *view_->overlay : OverlayAt(location.source);
+    const uint32_t ordinal = pending ? effects[location.ordinal].added_ordinal : location.ordinal;
     for (const format::IndexId index : searchable_)
       cell_.length_sums[SumIndex(schema, index)] -= overlay.Length(index, ordinal);
     overlay.Kill(ordinal, sequence);
@@ -379,42 +484,55 @@ void Engine::PublishStatus(const journal::Position& durable) {
 }
 
 absl::Status Engine::WriteBulk(PendingWrite* write) {
-  if (view_->overlay->document_count() > 0) ASHLAR_RETURN_IF_ERROR(FlushLocked());
+  bool overlay_waits = false;
+  {
+    MutexLock lock(&writer_mutex_);
+    ASHLAR_RETURN_IF_ERROR(CheckWritable());
+    overlay_waits = !view_->frozen.empty() || view_->overlay->document_count() > 0;
+  }
+  if (overlay_waits) ASHLAR_RETURN_IF_ERROR(FlushAll());
   for (const AnalyzedOperation& operation : *write->operations)
     if (operation.kind != WriteBatch::Kind::kPut && operation.kind != WriteBatch::Kind::kInsert)
       return InvalidArgument("a batch with keys_are_new may hold puts and inserts only");
-  if (bulk_ == nullptr) bulk_ = std::make_unique<overlay::Overlay>(*view_->schema);
-  for (AnalyzedOperation& operation : *write->operations) {
-    bulk_->Add(next_sequence_++, operation.document);
-    tokens_cut_ += operation.document.tokens_cut;
+  {
+    MutexLock lock(&writer_mutex_);
+    if (bulk_ == nullptr) bulk_ = std::make_shared<LiveOverlay>(*view_->schema);
+    bulk_waits_.store(true);
+    for (AnalyzedOperation& operation : *write->operations) {
+      bulk_->Add(next_sequence_++, operation.document);
+      tokens_cut_ += operation.document.tokens_cut;
+    }
+    if (write->operations->empty()) ++next_sequence_;
+    write->result.sequence = next_sequence_ - 1;
+    if (write->options->watermark.has_value()) watermark_ = write->options->watermark;
   }
-  if (write->operations->empty()) ++next_sequence_;
-  write->result.sequence = next_sequence_ - 1;
   write->result.existed.assign(write->operations->size(), false);
-  if (write->options->watermark.has_value()) watermark_ = write->options->watermark;
   Count("batches");
   if (bulk_->bytes() <= options_.overlay_bytes_max) return absl::OkStatus();
-  ASHLAR_RETURN_IF_ERROR(FlushLocked());
-  MergeDue().IgnoreError();  // a failure shows in the state, and is tried again
+  ASHLAR_RETURN_IF_ERROR(FlushAll());
+  work_is_due_.store(true);  // merges
   return absl::OkStatus();
 }
 
 absl::Status Engine::Sync() {
+  if (options_.durability == Durability::kOff) return Flush();
   ASHLAR_RETURN_IF_ERROR(CheckFork());
   MutexLock lock(&writer_mutex_);
   ASHLAR_RETURN_IF_ERROR(CheckWritable());
-  if (options_.durability == Durability::kOff) return FlushLocked();
   ASHLAR_RETURN_IF_ERROR(SecureReplayed());
   return SyncJournal();
 }
 
 absl::Status Engine::RunPending() {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
+  {
+    MutexLock lock(&writer_mutex_);
+    ASHLAR_RETURN_IF_ERROR(CheckWritable());
+    ASHLAR_RETURN_IF_ERROR(SyncIfDue());
+    if (FreezeIsDue()) ASHLAR_RETURN_IF_ERROR(Freeze(/*rotate=*/false));
+  }
+  ASHLAR_RETURN_IF_ERROR(DoWork());
   MutexLock lock(&writer_mutex_);
-  ASHLAR_RETURN_IF_ERROR(CheckWritable());
-  ASHLAR_RETURN_IF_ERROR(SyncIfDue());
-  if (view_->overlay->bytes() > options_.overlay_bytes_max) ASHLAR_RETURN_IF_ERROR(FlushLocked());
-  ASHLAR_RETURN_IF_ERROR(MergeDue());
   // The next journal file, so that a rotation need not write it. Without room for it nothing is lost.
   if (journal_ != nullptr)
     if (absl::Status status = journal_->Prepare(); !status.ok() && journal_->broken()) return Fail(status, true);

@@ -157,11 +157,29 @@ class Entropy {
   virtual void Fill(std::span<std::byte> out) = 0;
 };
 
+// Steps of the work that goes on beside a store's writers.
+enum class WorkStep : uint8_t {
+  kFlushWritten,    // an overlay is a durable segment file, of which nobody knows yet
+  kFlushCommitted,  // the catalog names it; this process's readers and writers don't know yet
+  kMergeCopying,    // between two blocks of a merge, at the latest before its last one
+  kMergeWritten,    // as the two of a flush
+  kMergeCommitted,
+};
+
+// For tests: is told when a step is reached, in the thread that works, which goes on when Reached returns. Nothing that a
+// commit, a search or a snapshot needs is held then.
+class WorkObserver {
+ public:
+  virtual ~WorkObserver() = default;
+  virtual void Reached(WorkStep step) = 0;
+};
+
 // What an engine is given. Not owned; must outlive it.
 struct Env {
   FileSystem* files = nullptr;
   Clock* clock = nullptr;
   Entropy* entropy = nullptr;
+  WorkObserver* observer = nullptr;  // may be null
 };
 
 // The operating system's. Process-wide, never destroyed.

@@ -67,7 +67,7 @@ struct ReplayEnd {
   // a void record, a torn tail or old content of a recycled file is there. Under it may be a batch that was refused.
   bool is_unsure = false;
   uint64_t file_count = 0;
-  uint64_t replayed_bytes = 0;
+  uint64_t replayed_bytes = 0;  // of records beyond the floor
   uint64_t torn_bytes = 0;  // bytes after `end` that were cut as a torn tail
   // What going on from here needs to know of the last file; zero without one.
   uint64_t salt = 0;
@@ -107,6 +107,11 @@ class Writer {
   // Makes the next file in advance, so that the next rotation writes no zeros. May be skipped; a failure other than a
   // failed sync changes nothing. For quiet moments: costs a write and a sync of a whole file unless a spare is at hand.
   virtual absl::Status Prepare() = 0;
+  // The same in three steps, so that who appends need not wait while the file is written:
+  //   SpareWanted (who appends) -> WriteSpare (below; anybody) -> AdoptSpare (who appends)
+  // The bytes that the next file would like to have; 0: none is needed yet, there is one, or it was asked for before.
+  virtual uint64_t SpareWanted() = 0;
+  virtual absl::Status AdoptSpare() = 0;
   // Appends a seal, syncs, closes, and removes the spare file. No sequence from `next_sequence` on was handed out (0: none
   // behind the last record's): who replays the seal goes on there.
   virtual absl::Status Seal(Sequence next_sequence) = 0;
@@ -136,6 +141,9 @@ struct ReplayOptions {
   std::optional<ReplayEnd> resume;
 };
 
+// Makes a file that AdoptSpare can take. Nothing is left of it after a failure.
+absl::Status WriteSpare(env::Env env, const std::string& directory, uint64_t bytes);
+
 // Calls `visit` with every record above the floor, in order. DataLoss for damage (see SPEC J-9: told from a torn tail
 // by durable_to); Unimplemented for a newer format; with `limit` or `resume`, Unavailable if the writer's files moved
 // on and the reader has to start again from the catalog. An error of `visit` ends the replay and is returned. Changes
@@ -148,9 +156,11 @@ absl::StatusOr<ReplayEnd> Replay(env::Env env, const std::string& directory, con
 std::string FileName(uint64_t number);
 std::optional<uint64_t> NumberOf(std::string_view name);
 
-// A file set aside for recycling, and one in the making. Neither is ever read; both are ours to remove.
+// A file set aside for recycling, and two in the making: by who appends, and by WriteSpare. None is ever read; all are ours to
+// remove.
 inline constexpr std::string_view kSpareFileName = "journal-spare.jnl";
 inline constexpr std::string_view kNewFileName = "journal-new.jnl";
+inline constexpr std::string_view kNextFileName = "journal-next.jnl";
 
 // The status page: one small shared mapping by which a living writer tells readers in other processes how far the
 // acknowledged journal goes. Written by the writer only; torn reads are told by a sequence lock and a checksum. When no writer

@@ -188,7 +188,9 @@ absl::Status Replayer::Take(const ScannedRecord& scanned, FileScanner& scanner) 
   out.watermark = record.watermark;
   out.operations = scanned.payload;
   state_.last_sequence = out.last_sequence();
-  return out.last_sequence() > options_.floor ? visit_(out) : absl::OkStatus();
+  if (out.last_sequence() > options_.floor) return visit_(out);
+  state_.replayed_bytes -= scanned.bytes;
+  return absl::OkStatus();
 }
 
 absl::Status Replayer::ReadRecords(FileScanner& scanner, uint64_t end) {

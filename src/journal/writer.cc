@@ -19,6 +19,25 @@ using format::JournalRecord;
 using format::RecordType;
 
 constexpr size_t kCopyBytes = size_t{1} << 20;
+
+// A new file of zeros. Really written, not reserved: a commit then changes no metadata, and a sync of it writes data only.
+absl::StatusOr<std::unique_ptr<env::WritableFile>> CreateZeros(env::FileSystem& files, const std::string& path,
+                                                               uint64_t bytes) {
+  ASHLAR_ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
+  if (exists) ASHLAR_RETURN_IF_ERROR(files.Remove(path));  // left by a crash
+  ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<env::WritableFile> file, files.CreateFile(path));
+  const ByteBuffer zeros(std::min<uint64_t>(kCopyBytes, bytes));
+  for (uint64_t at = 0; at < bytes;) {
+    const uint64_t n = std::min<uint64_t>(zeros.size(), bytes - at);
+    if (const absl::Status status = file->WriteAt(at, ByteSpan(zeros).first(n)); !status.ok()) {
+      file.reset();
+      files.Remove(path).IgnoreError();
+      return status;
+    }
+    at += n;
+  }
+  return file;
+}
 constexpr int kNumberAttemptsMax = 1 << 16;
 
 // Every file keeps room for the seal, so that closing never needs a new file.
@@ -42,6 +61,8 @@ class FileWriter : public Writer {
   absl::Status Sync() override;
   absl::Status Rotate(const FileContext& context) override;
   absl::Status Prepare() override;
+  uint64_t SpareWanted() override;
+  absl::Status AdoptSpare() override;
   using Writer::Seal;
   absl::Status Seal(Sequence next_sequence) override;
   absl::Status DropBelow(uint64_t number) override;
@@ -121,6 +142,7 @@ class FileWriter : public Writer {
   bool broken_ = false, sealed_ = false;
   bool seal_is_last_ = false;  // nothing was appended since the journal was continued
   WriterCounters counters_;
+  uint64_t spare_asked_in_ = 0;         // the file in which SpareWanted last asked for a spare
   std::map<uint64_t, uint64_t> sizes_;  // of the files that exist, by number
 };
 
@@ -401,20 +423,7 @@ absl::StatusOr<FileWriter::Blank> FileWriter::OpenSpare(uint64_t capacity_min) {
 
 absl::StatusOr<FileWriter::Blank> FileWriter::CreateBlank(uint64_t capacity) {
   const std::string path = PathOf(kNewFileName);
-  ASHLAR_ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
-  if (exists) ASHLAR_RETURN_IF_ERROR(files_.Remove(path));  // left by a crash
-  ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<env::WritableFile> file, files_.CreateFile(path));
-  // Really written, not reserved: a commit then changes no metadata, and a sync of it writes data only.
-  const ByteBuffer zeros(std::min<uint64_t>(kCopyBytes, capacity));
-  for (uint64_t at = 0; at < capacity;) {
-    const uint64_t n = std::min<uint64_t>(zeros.size(), capacity - at);
-    if (const absl::Status status = file->WriteAt(at, ByteSpan(zeros).first(n)); !status.ok()) {
-      file.reset();
-      RemoveQuietly(path);
-      return status;
-    }
-    at += n;
-  }
+  ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<env::WritableFile> file, CreateZeros(files_, path, capacity));
   return Blank{path, std::move(file), false};
 }
 
@@ -526,6 +535,26 @@ absl::Status FileWriter::Prepare() {
   return files_.Rename(blank.path, PathOf(kSpareFileName));
 }
 
+uint64_t FileWriter::SpareWanted() {
+  if (broken_ || sealed_ || spare_asked_in_ == number_ || end_ < capacity_ / 2) return 0;
+  spare_asked_in_ = number_;
+  const absl::StatusOr<bool> exists = files_.Exists(PathOf(kSpareFileName));
+  return exists.ok() && !*exists ? NextCapacity() : 0;
+}
+
+absl::Status FileWriter::AdoptSpare() {
+  const std::string path = PathOf(kNextFileName);
+  absl::Status status = CheckUsable();
+  if (status.ok()) {
+    // One that became free meanwhile does as well.
+    const absl::StatusOr<bool> exists = files_.Exists(PathOf(kSpareFileName));
+    if (exists.ok() && !*exists) return files_.Rename(path, PathOf(kSpareFileName));
+    status = exists.status();
+  }
+  RemoveQuietly(path);
+  return status;
+}
+
 absl::Status FileWriter::DropBelow(uint64_t number) {
   ASHLAR_RETURN_IF_ERROR(CheckUsable());
   ASHLAR_ASSIGN_OR_RETURN(bool has_spare, files_.Exists(PathOf(kSpareFileName)));
@@ -544,6 +573,16 @@ absl::Status FileWriter::DropBelow(uint64_t number) {
 }
 
 }  // namespace
+
+absl::Status WriteSpare(env::Env env, const std::string& directory, uint64_t bytes) {
+  const std::string path = env::JoinPath(directory, kNextFileName);
+  ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<env::WritableFile> file, CreateZeros(*env.files, path, bytes));
+  const absl::Status status = file->Sync();
+  if (status.ok()) return status;
+  file.reset();
+  env.files->Remove(path).IgnoreError();
+  return status;
+}
 
 absl::StatusOr<std::unique_ptr<Writer>> Writer::Create(env::Env env, const std::string& directory,
                                                        const FileContext& context, const ReplayEnd& previous,

@@ -145,6 +145,7 @@ class Merger {
   absl::Status CopyRow(size_t input, uint32_t ordinal);
   absl::Status LoadInput(size_t input);
   absl::Status CopyIndex(IndexId index);
+  absl::Status CheckPostingsRead(IndexId index);
   absl::Status CopyTerm(std::string_view term, const std::vector<std::pair<size_t, TermIterator*>>& sources);
   absl::Status CopyPostings(size_t input, std::string_view term, uint64_t postings_expected, PostingCursor cursor,
                             bool* begun);
@@ -163,6 +164,7 @@ class Merger {
   MergeOutput output_;
   std::unique_ptr<SegmentBuilderImpl> builder_;
   uint32_t steps_ = 0;
+  uint64_t postings_read_ = 0;  // of the index that is being copied
 
   // by input: the index in the output of each of its dictionaries
   std::vector<std::vector<std::optional<uint8_t>>> dictionaries_;
@@ -303,6 +305,7 @@ absl::Status Merger::CopyPostings(size_t input, std::string_view term, uint64_t 
                                   bool* begun) {
   const std::vector<uint32_t>& map = output_.new_ordinal[input];
   for (; cursor.document() != kNoDocument; cursor.Next()) {
+    ++postings_read_;
     const uint32_t ordinal = map[cursor.document()];
     if (ordinal == kNoDocument) continue;
     if (!*begun) {
@@ -362,7 +365,18 @@ absl::Status Merger::CopyIndex(IndexId index) {
       if (!there) open.erase(std::find(open.begin(), open.end(), source));
     }
   }
+  ASHLAR_RETURN_IF_ERROR(CheckPostingsRead(index));
   return builder_->EndIndex();
+}
+
+// Whatever went wrong while reading, no posting is lost silently.
+absl::Status Merger::CheckPostingsRead(IndexId index) {
+  uint64_t expected = 0;
+  for (const SegmentImpl* s : segments_)
+    for (const format::IndexSummary& summary : s->meta().indexes)
+      if (summary.index == index) expected += summary.postings;
+  if (std::exchange(postings_read_, 0) == expected) return absl::OkStatus();
+  return DataLoss(segments_[0]->path(), "terms", 0, "a merge read another number of postings than the segments say");
 }
 
 absl::StatusOr<MergeOutput> Merger::Run() {

@@ -235,6 +235,86 @@ put 2 words=200
 sync
 put 3
 
+# --- batches beside a flush or a merge
+
+workload beside_flush_sync durability=sync
+put 0..3
+at flush_written put 4
+at flush_written delete 1
+at flush_written put 2 watermark=9
+at flush_committed put 5
+at flush_committed delete 0
+flush
+put 1
+flush
+
+workload beside_flush_os durability=os
+put 0..3
+at flush_written delete 1
+at flush_written put 2 watermark=9
+at flush_written empty
+at flush_committed batch delete 0; put 3
+flush
+delete 2
+kill
+put 1
+flush
+
+workload beside_full_overlay_sync durability=sync overlay_bytes_max=131072
+put 0 words=300
+at flush_written put 1
+at flush_written put 0
+at flush_committed delete 1
+put 2..9 words=900
+kill
+put 1
+
+workload beside_full_overlay_os durability=os overlay_bytes_max=131072
+put 0..1 words=300
+at flush_written delete 1
+at flush_written put 0 watermark=4
+put 2..9 words=900
+put 3
+sync
+
+workload beside_merge_sync durability=sync
+put 0..2
+flush
+put 3..5
+flush
+delete 0
+flush
+at merge_written delete 1
+at merge_written put 3
+at merge_committed delete 4
+merge
+put 4
+flush
+
+workload beside_merge_os durability=os
+put 0..2
+flush
+batch put 3; put 4; delete 1
+flush
+put 4
+at merge_written put 6
+at merge_written flush
+at merge_written delete 2
+at merge_committed put 0
+merge
+delete 3
+reopen
+merge
+
+workload deaths_beyond_the_floor_os durability=os merge_factor=2
+put 0..2
+flush
+put 3
+at flush_written batch delete 0; delete 1
+flush
+run_pending
+put 5
+
 # --- merges
 
 workload merges_sync durability=sync

@@ -121,7 +121,13 @@ Operation RandomRun::RandomWrite(const Options& now) {
 
 Operation RandomRun::RandomOperation(const Options& now) {
   const uint64_t kind = prng_.Below(100);
-  if (kind < 62) return RandomWrite(now);
+  if (kind < 62) {
+    Operation write = RandomWrite(now);
+    constexpr env::WorkStep kSteps[] = {env::WorkStep::kFlushWritten, env::WorkStep::kFlushCommitted,
+                                        env::WorkStep::kMergeWritten, env::WorkStep::kMergeCommitted};
+    if (!write.write.keys_are_new && prng_.OneIn(8)) write.at = kSteps[prng_.Below(std::size(kSteps))];
+    return write;
+  }
   Operation operation;
   if (kind < 67) {
     operation.kind = Operation::Kind::kSync;

@@ -38,6 +38,7 @@ class Parser {
   absl::Status ParseParts(const Words& words, Operation* operation, std::vector<Operation>* operations) const;
   absl::Status ParsePart(const Words& words, std::vector<BatchPart>* parts) const;
   absl::StatusOr<Operation> ParseUpkeep(const Words& words) const;
+  absl::Status ParseAt(const Words& words);
 
   const std::string_view text_;
   const std::string_view source_;
@@ -97,6 +98,7 @@ absl::Status Parser::ParseLine(const Words& words) {
     for (uint64_t i = 1; i < times; ++i) operations.insert(operations.end(), body.begin(), body.end());
     return absl::OkStatus();
   }
+  if (verb == "at") return ParseAt(words);
   static const std::map<std::string, int> kWrites = {
       {"put", 0},   {"insert", 0}, {"put_if", 0}, {"put_if_stale", 0}, {"delete", 0}, {"delete_id", 0},
       {"batch", 0}, {"bad", 0},    {"fail", 0},   {"empty", 0},        {"load", 0}};
@@ -112,6 +114,27 @@ absl::Status Parser::ParseLine(const Words& words) {
     operation.options = now_;
   }
   operations.push_back(std::move(operation));
+  return absl::OkStatus();
+}
+
+// "at STEP OPERATION"
+absl::Status Parser::ParseAt(const Words& words) {
+  static const std::map<std::string, env::WorkStep> kSteps = {
+      {"flush_written", env::WorkStep::kFlushWritten}, {"flush_committed", env::WorkStep::kFlushCommitted},
+      {"merge_copying", env::WorkStep::kMergeCopying}, {"merge_written", env::WorkStep::kMergeWritten},
+      {"merge_committed", env::WorkStep::kMergeCommitted},
+  };
+  const auto step = words.size() > 2 ? kSteps.find(words[1]) : kSteps.end();
+  if (step == kSteps.end()) return Bad("'at' needs a step and an operation");
+  std::vector<Operation>& operations = workloads_.back().operations;
+  const size_t first = operations.size();
+  ASHLAR_RETURN_IF_ERROR(ParseLine(Words(words.begin() + 2, words.end())));
+  for (size_t i = first; i < operations.size(); ++i) {
+    const Operation::Kind kind = operations[i].kind;
+    if (kind != Operation::Kind::kWrite && kind != Operation::Kind::kSync && kind != Operation::Kind::kFlush)
+      return Bad("only writes, 'sync' and 'flush' go on beside a flush or merge");
+    operations[i].at = step->second;
+  }
   return absl::OkStatus();
 }
 

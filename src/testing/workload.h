@@ -13,6 +13,7 @@
 #include "ashlar/document.h"
 #include "ashlar/options.h"
 #include "ashlar/schema.h"
+#include "src/env/env.h"
 #include "src/testing/oracle.h"
 
 namespace ashlar::testing {
@@ -45,6 +46,7 @@ struct Operation {
   std::optional<Options> options;  // kReopen, kKill: from now on
   uint64_t number = 0;             // kMerge: segments, kWait: milliseconds
   std::string name;                // kAddField
+  std::optional<env::WorkStep> at;  // done when work in a later operation reaches this step; only kWrite, kSync, kFlush
   bool must_fail = false;          // kWrite: the batch breaks a rule, so nothing of it may be seen
   int line = 0;
 };

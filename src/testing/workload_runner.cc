@@ -108,7 +108,17 @@ absl::Status WorkloadRunner::Run() {
 absl::Status WorkloadRunner::Step(const Operation& operation) {
   faults_before_ = disk_->counters().faults;
   if (store_ == nullptr) ASHLAR_RETURN_IF_ERROR(Open());
-  if (store_ != nullptr) ASHLAR_RETURN_IF_ERROR(Do(operation));
+  if (operation.at.has_value()) {
+    beside_.push_back(operation);
+    return absl::OkStatus();
+  }
+  if (store_ != nullptr) {
+    doing_ = &operation;
+    absl::Status status = Do(operation);
+    doing_ = nullptr;
+    status.Update(std::exchange(beside_status_, absl::OkStatus()));
+    ASHLAR_RETURN_IF_ERROR(status);
+  }
   ++operations_done_;
   if (power_is_cut() || store_ == nullptr) return absl::OkStatus();
   const bool quarantined = store_->GetStats().state == StoreState::kDamaged;
@@ -117,6 +127,50 @@ absl::Status WorkloadRunner::Step(const Operation& operation) {
   if (!quarantined) ASHLAR_RETURN_IF_ERROR(CompareNow());
   Die();
   return Open();
+}
+
+bool WorkloadRunner::MayGoBeside(env::WorkStep step, const Operation& operation) const {
+  using Kind = Operation::Kind;
+  if (operation.at != step || store_ == nullptr || doing_ == nullptr || bulk_ || power_is_cut() || FailedSync())
+    return false;
+  const bool in_upkeep = doing_->kind == Kind::kFlush || doing_->kind == Kind::kMerge || doing_->kind == Kind::kRunPending;
+  // A write's own flush for back-pressure, before it, stops all writers.
+  const bool behind_write =
+      doing_->kind == Kind::kWrite && outer_visible_.has_value() && store_->TakeSnapshot().sequence() != *outer_visible_;
+  if (!in_upkeep && !behind_write) return false;
+  // These wait for the flush that they would go beside.
+  if (options_.durability == Durability::kOff) return false;
+  if (store_->GetStats().overlay_bytes >= 2 * options_.overlay_bytes_max) return false;
+  const bool in_copying = step == env::WorkStep::kMergeCopying || step == env::WorkStep::kMergeWritten;
+  return operation.kind != Kind::kFlush || in_copying;
+}
+
+absl::Status WorkloadRunner::AcknowledgeOuter() {
+  if (!outer_visible_.has_value() || outer_acknowledged_) return absl::OkStatus();
+  outer_existed_ = history_.begun_existed();
+  outer_acknowledged_ = true;
+  ASHLAR_RETURN_IF_ERROR(history_.Acknowledge(store_->TakeSnapshot().sequence()));
+  outer_state_ = history_.acknowledged();
+  return absl::OkStatus();
+}
+
+void WorkloadRunner::Reached(env::WorkStep step) {
+  while (beside_status_.ok() && !beside_.empty() && MayGoBeside(step, beside_.front())) {
+    const Operation operation = beside_.front();
+    beside_.pop_front();
+    beside_status_ = AcknowledgeOuter();
+    const std::optional<Sequence> outer_visible = std::exchange(outer_visible_, std::nullopt);
+    const bool outer_acknowledged = outer_acknowledged_;
+    const size_t outer_state = outer_state_;
+    const std::vector<bool> outer_existed = outer_existed_;
+    const Operation* const outer = std::exchange(doing_, nullptr);  // steps within are not looked at
+    if (beside_status_.ok()) beside_status_ = Do(operation);
+    doing_ = outer;
+    outer_visible_ = outer_visible;
+    outer_acknowledged_ = outer_acknowledged;
+    outer_state_ = outer_state;
+    outer_existed_ = outer_existed;
+  }
 }
 
 absl::Status WorkloadRunner::CompareNow() const {
@@ -141,6 +195,7 @@ absl::Status WorkloadRunner::Open() {
 
 absl::Status WorkloadRunner::OpenOnce() {
   env_ = disk_->NewProcess();
+  env_.observer = this;
   Options options = options_;
   options.create_if_missing = !history_.created();
   ASHLAR_ASSIGN_OR_RETURN(store_, OpenOn(env_, kLabDirectory, options, &workload_.schema));
@@ -208,6 +263,7 @@ absl::Status WorkloadRunner::Upkeep(const Operation& operation) {
   absl::Status status;
   const char* what = "";
   const uint64_t now_ns = env_.clock->MonotonicNs();
+  const size_t before = history_.acknowledged();  // what comes beside it is not promised by it
   switch (operation.kind) {
     case Operation::Kind::kSync:
       what = "Sync";
@@ -231,7 +287,7 @@ absl::Status WorkloadRunner::Upkeep(const Operation& operation) {
     NoteInterval(now_ns);
     return absl::OkStatus();
   }
-  history_.SetDurable();
+  history_.SetDurable(before);
   bulk_ = false;
   return absl::OkStatus();
 }
@@ -287,7 +343,11 @@ absl::Status WorkloadRunner::Write(const Operation& operation) {
     return InvalidArgument("the workload says 'fail', and nothing is wrong");
   const bool had_failed = FailedSync();
   const uint64_t now_ns = env_.clock->MonotonicNs();
+  outer_visible_ = store_->TakeSnapshot().sequence();
+  outer_acknowledged_ = false;
   const absl::StatusOr<WriteResult> result = store_->Write(batch, operation.write);
+  const bool acknowledged = outer_acknowledged_;  // with batches that came beside its flush behind it
+  outer_visible_.reset();
   if (!expected.ok()) {
     if (result.ok()) return Internal("a batch that breaks a rule was accepted");
     // Which of several broken rules is named does not matter.
@@ -305,17 +365,19 @@ absl::Status WorkloadRunner::Write(const Operation& operation) {
     }
     return Excuse(result.status(), "a write");
   }
-  ASHLAR_RETURN_IF_ERROR(history_.Acknowledge(result->sequence));
+  if (!acknowledged) ASHLAR_RETURN_IF_ERROR(history_.Acknowledge(result->sequence));
+  const size_t own = acknowledged ? outer_state_ : history_.acknowledged();
   if (operation.write.keys_are_new) {
     bulk_ = true;
   } else {
     bulk_ = false;
-    if (result->existed != history_.begun_existed()) return Internal("a batch said wrongly what existed before");
+    if (result->existed != (acknowledged ? outer_existed_ : history_.begun_existed()))
+      return Internal("a batch said wrongly what existed before");
   }
   const Durability asked = operation.write.durability.value_or(options_.durability);
   if (std::min(asked, options_.durability) == Durability::kSync ||
       (options_.durability == Durability::kOff && asked != Durability::kOff)) {
-    history_.SetDurable();
+    history_.SetDurable(own);
   }
   if (options_.durability == Durability::kInterval) {
     NoteInterval(now_ns);

@@ -4,6 +4,7 @@
 #define ASHLAR_SRC_TESTING_WORKLOAD_RUNNER_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,10 +37,10 @@ absl::Status CompareCopy(const env::Env& env, const History& history, uint64_t* 
 bool IsNewerCopy(const absl::Status& status);
 
 // One thread. The disk, the workload and the history must outlive it.
-class WorkloadRunner {
+class WorkloadRunner : private env::WorkObserver {
  public:
   WorkloadRunner(env::SimDisk* disk, const Workload* workload, History* history);
-  ~WorkloadRunner();
+  ~WorkloadRunner() override;
 
   // All operations, up to the end or until the power is cut. Not OK: a finding.
   absl::Status Run();
@@ -60,6 +61,11 @@ class WorkloadRunner {
   const Options& options() const { return options_; }
 
  private:
+  // A step of a flush or merge in an operation: does what waits for it.
+  void Reached(env::WorkStep step) override;
+  bool MayGoBeside(env::WorkStep step, const Operation& operation) const;
+  // Of the write that is being done, and has been acknowledged as far as anybody else can see.
+  absl::Status AcknowledgeOuter();
   absl::Status Open();
   absl::Status OpenOnce();
   absl::Status Do(const Operation& operation);
@@ -87,6 +93,13 @@ class WorkloadRunner {
   bool damage_excused_ = false;
   bool power_lost_ = false;
   bool room_limited_ = false;
+  std::deque<Operation> beside_;              // wait for a step
+  const Operation* doing_ = nullptr;          // the operation that is being done, in which steps are reached
+  std::optional<Sequence> outer_visible_;     // doing_ is a write: the visible sequence before it
+  bool outer_acknowledged_ = false;           // and it was acknowledged in the history
+  size_t outer_state_ = 0;                    // as which state
+  std::vector<bool> outer_existed_;
+  absl::Status beside_status_;                // of what was done beside: a finding
   // kInterval: when each acknowledged state that may not be durable yet was acknowledged.
   std::vector<std::pair<uint64_t, size_t>> acknowledged_ns_;
 };

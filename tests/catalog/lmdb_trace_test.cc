@@ -72,6 +72,7 @@ class Workload {
     options_.durability = durability;
     options_.create_if_missing = true;
     options_.merge_factor = 0;
+    options_.scheduler = Scheduler::kCooperative;  // one order of system calls
     options_.journal_file_bytes_min = 4096;
     states_.push_back(oracle_);
     Mark();

@@ -17,17 +17,25 @@ struct Held {
   Oracle oracle;
 };
 
-class ModelTest : public ::testing::TestWithParam<int> {};
+class ModelTest : public ::testing::TestWithParam<int> {
+ protected:
+  void Run(Scheduler scheduler);
+};
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ModelTest, ::testing::Range(1, 61));
 
-TEST_P(ModelTest, EqualsTheOracle) {
+void ModelTest::Run(Scheduler scheduler) {
   RandomStore random(static_cast<uint64_t>(GetParam()));
   Prng& prng = random.prng();
   env::SimDisk disk(static_cast<uint64_t>(GetParam()));
   env::Env env = disk.NewProcess();
   const Schema schema = random.RandomSchema();
-  Options options = random.RandomOptions();
+  const auto random_options = [&random, scheduler] {
+    Options options = random.RandomOptions();
+    options.scheduler = scheduler;
+    return options;
+  };
+  Options options = random_options();
   options.create_if_missing = true;
   Oracle oracle(schema);
   absl::StatusOr<std::unique_ptr<Store>> opened = OpenOn(env, "/store", options, &schema);
@@ -60,7 +68,7 @@ TEST_P(ModelTest, EqualsTheOracle) {
       store.reset();
       held.clear();
       env = disk.NewProcess();
-      options = random.RandomOptions();
+      options = random_options();
       opened = OpenOn(env, "/store", options, nullptr);
       ASSERT_OK(opened);
       store = *std::move(opened);
@@ -92,6 +100,10 @@ TEST_P(ModelTest, EqualsTheOracle) {
   ExpectCheckClean(*store);
   ExpectSameDocuments(store->TakeSnapshot(), oracle);
 }
+
+TEST_P(ModelTest, EqualsTheOracle) { Run(Scheduler::kCooperative); }
+// The same operations; what is flushed and merged when, the thread decides.
+TEST_P(ModelTest, EqualsTheOracleInTheBackground) { Run(Scheduler::kBackground); }
 
 }  // namespace
 }  // namespace ashlar::testing

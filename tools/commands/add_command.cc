@@ -36,6 +36,7 @@ struct AddOptions {
   bool add_fields = false;
   std::string durability = "sync";
   std::string on_error = "stop";
+  std::string scheduler = "background";
 };
 
 // One line on the terminal that says how far things are; silent where standard error is not one.
@@ -260,6 +261,8 @@ absl::Status RunAdd(const AddOptions& add, const Options& options) {
   if (options.durability == Durability::kOff) {
     if (const absl::Status flushed = store->Flush(); status.ok()) status = flushed;
   }
+  // Merges that the documents made due are done before the command ends; what fails is due again.
+  if (status.ok()) store->RunPending().IgnoreError();
   if (const absl::Status closed = store->Close(); status.ok()) status = closed;
   return status;
 }
@@ -288,8 +291,14 @@ void AddIngestCommand(Program* program) {
   command->add_option("--on-error", add->on_error, "At a bad line: stop (its batch is not written), or skip it")
       ->check(CLI::IsMember({"stop", "skip"}))
       ->capture_default_str();
+  command
+      ->add_option("--scheduler", add->scheduler,
+                   "Flush and merge in the background, or between batches (cooperative: no thread is started)")
+      ->check(CLI::IsMember({"background", "cooperative"}))
+      ->capture_default_str();
   command->callback([=] {
     Options options = CommandOptions();
+    if (add->scheduler == "cooperative") options.scheduler = Scheduler::kCooperative;
     if (!ParseDurability(add->durability, &options)) {
       throw CLI::ValidationError("--durability", "sync, interval, interval:MS (from 1), os or off");
     }

@@ -44,6 +44,8 @@ std::string StatJson(const Stats& stats) {
   json["state_since_ms"] = stats.state_since_ms;
   json["state_remedy"] = stats.state_remedy;
   json["last_failure"] = stats.last_failure;
+  json["scheduler"] = stats.scheduler == Scheduler::kBackground ? "background" : "cooperative";
+  json["write_amplification"] = stats.write_amplification;
   json["counters"] = stats.counters;
   if (stats.analyzer_identity != stats.analyzer_identity_build) {
     json["analyzer_mismatch"] = {{"store", stats.analyzer_identity}, {"build", stats.analyzer_identity_build}};
