@@ -253,6 +253,7 @@ put 0..3
 at flush_written delete 1
 at flush_written put 2 watermark=9
 at flush_written empty
+at flush_written put 6..8 words=400  # the journal's file fills up
 at flush_committed batch delete 0; put 3
 flush
 delete 2
