@@ -46,9 +46,7 @@ struct Options {
   uint64_t batch_bytes_max = uint64_t{64} << 20;   // a larger batch is ResourceExhausted
   uint64_t journal_file_bytes_min = uint64_t{256} << 10;  // of the first journal file; each is twice the one before, to 64 MiB
   uint32_t merge_factor = 8;                       // segments of one size tier before they are merged; 0: never by itself
-  // None: kBackground for a store on disk that is written to, if the system gives a thread; else kCooperative. Stores in
-  // memory are cooperative unless asked.
-  std::optional<Scheduler> scheduler;
+  Scheduler scheduler = Scheduler::kCooperative;   // kBackground: Unavailable if the system gives no thread
   uint64_t merge_bytes_per_second = 0;             // kBackground: merges that are due write no faster; 0: no limit
   // kMapped: a file that somebody shortens, or a disk that fails, under a mapping gives DataLoss and not a signal. For that
   // the first such store of the process installs a SIGBUS handler, which passes on every fault that is not in a mapping of

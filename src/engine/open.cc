@@ -77,10 +77,11 @@ absl::Status Engine::CheckFileSystem() const {
   absl::StatusOr<env::FileSystemKind> kind = env_.files->Kind(directory_);
   if (absl::IsNotFound(kind.status())) kind = env_.files->Kind(ParentOf(directory_));
   if (!kind.ok() || !kind->network) return absl::OkStatus();
-  return WithPlace(FailedPrecondition(absl::StrCat(
-                       directory_, ": on a file system of type ", kind->name,
-                       ", whose locks, mappings and syncs can't be relied on; allow_network_file_system opens it all the same")),
-                   directory_, "", 0);
+  return WithPlace(
+      FailedPrecondition(absl::StrCat(
+          directory_, ": on a file system of type ", kind->name,
+          ", whose locks, mappings and syncs can't be relied on; allow_network_file_system opens it all the same")),
+      directory_, "", 0);
 }
 
 absl::Status Engine::OpenFiles(const Schema* schema) {
@@ -124,12 +125,13 @@ absl::Status Engine::OpenFiles(const Schema* schema) {
   return StartWriting();
 }
 
-// The catalog is committed before any of these is made, so with them there it is lost, and a new one would make the next
-// opening take them for orphans.
+// The catalog is committed before any of these is made, so with them there it is lost, and a new one would make the
+// next opening take them for orphans.
 absl::Status Engine::CheckNothingIsLost() const {
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, env_.files->List(directory_));
   for (const env::FileSystem::DirectoryEntry& entry : entries)
-    if (segment::NumberOf(entry.name) != 0 || DeathsNumberOf(entry.name) != 0 || journal::NumberOf(entry.name).has_value())
+    if (segment::NumberOf(entry.name) != 0 || DeathsNumberOf(entry.name) != 0 ||
+        journal::NumberOf(entry.name).has_value())
       return DataLoss(directory_, "catalog", 0,
                       absl::StrCat("the catalog is missing, but ", entry.name,
                                    " is there; `ashlar salvage` takes out what is readable"));
@@ -166,18 +168,16 @@ absl::Status Engine::StartWriting() {
                           journal::StatusPage::Open(env_, directory_, committed_.store_id, /*writable=*/true));
   Show();
   NoteJournal();
-  // A void record, or what is left of one that was torn, may be in the page cache only, above a batch on the disk that is whole
-  // and was never acknowledged: what is shown now must hold after power loss. A failure shows in the state; the next write
-  // tries again.
+  // A void record, or what is left of one that was torn, may be in the page cache only, above a batch on the disk that
+  // is whole and was never acknowledged: what is shown now must hold after power loss. A failure shows in the state;
+  // the next write tries again.
   if (options_.durability != Durability::kOff && replay_end_.is_unsure && SiteIsOn(Site::kOpenSecuresVoid))
     TakeJournalOver().IgnoreError();
   return absl::OkStatus();
 }
 
 absl::Status Engine::StartScheduler(const Options& options) {
-  const bool on_disk = !env_.files->NativePath(directory_).empty();
-  if (options.scheduler.value_or(on_disk ? Scheduler::kBackground : Scheduler::kCooperative) == Scheduler::kCooperative)
-    return absl::OkStatus();
+  if (options.scheduler == Scheduler::kCooperative) return absl::OkStatus();
   background_ = true;
   const absl::Status started = scheduler_->Start([this] { return WorkInBackground(); });
   if (started.ok()) {
@@ -185,7 +185,7 @@ absl::Status Engine::StartScheduler(const Options& options) {
     return started;
   }
   background_ = false;
-  return options.scheduler.has_value() ? started : absl::OkStatus();
+  return started;
 }
 
 // Without a journal, what was replayed must be safe before more comes, and sequences must be reserved.
@@ -323,8 +323,8 @@ absl::Status Engine::FlushForClose() {
 absl::Status Engine::SealJournal() {
   if (journal_ == nullptr || journal_->broken()) return absl::OkStatus();
   ASHLAR_RETURN_IF_ERROR(journal_->Seal(next_sequence_));
-  // The page then proves at the next opening that the journal went to the seal. Not that the seal itself is there: going on
-  // behind it writes it again, and power loss may take that.
+  // The page then proves at the next opening that the journal went to the seal. Not that the seal itself is there:
+  // going on behind it writes it again, and power loss may take that.
   PublishStatus(SiteIsOn(Site::kStatusBeforeSeal) ? journal_->seal_position() : journal_->synced());
   return absl::OkStatus();
 }

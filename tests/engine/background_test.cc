@@ -84,7 +84,7 @@ class BackgroundTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<Store>> opened = OpenOn(env_, directory_.Sub("s"), options_, &schema);
     ASSERT_OK(opened);
     store_ = *std::move(opened);
-    EXPECT_EQ(store_->GetStats().scheduler, *options_.scheduler);
+    EXPECT_EQ(store_->GetStats().scheduler, options_.scheduler);
   }
   void Write(const WriteBatch& batch) {
     const absl::StatusOr<OracleWrite> expected = oracle_.Apply(batch);

@@ -36,7 +36,7 @@ struct AddOptions {
   bool add_fields = false;
   std::string durability = "sync";
   std::string on_error = "stop";
-  std::string scheduler = "background";
+  std::string scheduler = "cooperative";
 };
 
 // One line on the terminal that says how far things are; silent where standard error is not one.
@@ -298,7 +298,7 @@ void AddIngestCommand(Program* program) {
       ->capture_default_str();
   command->callback([=] {
     Options options = CommandOptions();
-    if (add->scheduler == "cooperative") options.scheduler = Scheduler::kCooperative;
+    if (add->scheduler == "background") options.scheduler = Scheduler::kBackground;
     if (!ParseDurability(add->durability, &options)) {
       throw CLI::ValidationError("--durability", "sync, interval, interval:MS (from 1), os or off");
     }
