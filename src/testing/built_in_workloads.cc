@@ -311,7 +311,7 @@ workload deaths_beyond_the_floor_os durability=os merge_factor=2
 put 0..2
 flush
 put 3
-at flush_written batch delete 0; delete 1
+at flush_written batch delete 0; put 1
 flush
 run_pending
 put 5
