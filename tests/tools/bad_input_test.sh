@@ -235,6 +235,7 @@ result "the first writer ends well" $?
 # A newer format: the version in the frame of a segment, at offset 10, with a right checksum, is not damage.
 "$ashlar" flush s
 cp -r s newer
+"$ashlar" merge newer >out 2>err  # into one segment, so that it is this one that is overwritten
 echo '{"id":"after","body":"kept in another segment"}' | "$ashlar" add newer >out 2>err && "$ashlar" flush newer
 python3 - newer <<'PY'
 import glob, sys
