@@ -102,8 +102,21 @@ void ModelTest::Run(Scheduler scheduler) {
 }
 
 TEST_P(ModelTest, EqualsTheOracle) { Run(Scheduler::kCooperative); }
+
 // The same operations; what is flushed and merged when, the thread decides.
-TEST_P(ModelTest, EqualsTheOracleInTheBackground) { Run(Scheduler::kBackground); }
+class BackgroundModelTest : public ModelTest {};
+TEST_P(BackgroundModelTest, EqualsTheOracle) { Run(Scheduler::kBackground); }
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr int kBackgroundSeeds = 15;  // a second each there
+#else
+constexpr int kBackgroundSeeds = 60;
+#endif
+#else
+constexpr int kBackgroundSeeds = 60;
+#endif
+INSTANTIATE_TEST_SUITE_P(Seeds, BackgroundModelTest, ::testing::Range(1, kBackgroundSeeds + 1));
 
 }  // namespace
 }  // namespace ashlar::testing
