@@ -22,8 +22,7 @@ inline constexpr size_t PackedBytes(size_t n, uint32_t width) { return (n * widt
 // Writes PackedBytes(n, width) bytes. Values must fit the width, width <= 32.
 void Pack(const uint32_t* values, size_t n, uint32_t width, std::byte* out);
 
-// Reads n values, width <= 32. May read kPackedSlack bytes beyond the packed ones and write kUnpackSlack values beyond
-// n.
+// Reads n values, width <= 32. May read kPackedSlack bytes beyond the packed ones and write kUnpackSlack values beyond n.
 void Unpack(const std::byte* in, size_t n, uint32_t width, uint32_t* values);
 
 }  // namespace ashlar::format

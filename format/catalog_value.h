@@ -16,17 +16,17 @@
 namespace ashlar::format {
 
 struct SegmentEntry {
-  uint64_t number = 0;  // names the file: segment-<number, 16 hex digits>.seg; never reused
+  uint64_t number = 0;    // names the file: segment-<number, 16 hex digits>.seg; never reused
   FileId file_id{};
   uint64_t file_bytes = 0;
-  uint32_t documents = 0;                // dead ones included
-  uint32_t dead = 0;                     // as of the floor
+  uint32_t documents = 0;  // dead ones included
+  uint32_t dead = 0;       // as of the floor
   DocumentId first_id = 0, last_id = 0;  // DocumentIds in it; ranges of segments are disjoint and ascend
   bool operator==(const SegmentEntry&) const = default;
 };
 
 struct CatalogValue {
-  uint64_t generation = 0;  // grows by one a commit
+  uint64_t generation = 0;   // grows by one a commit
   StoreId store_id{};
   Schema schema;
   uint32_t schema_number = 0;  // grows when fields are added
@@ -34,10 +34,10 @@ struct CatalogValue {
   std::vector<SegmentEntry> segments;  // in order of DocumentId
   uint64_t deaths_number = 0;          // names deaths-<number>.dea; 0: nobody is dead
   FileId deaths_file_id{};
-  Sequence floor = 0;             // replay ignores records <= floor
-  Sequence last_sequence = 0;     // sequences after a crash start beyond this and beyond the journal's
-  uint64_t journal_number = 0;    // the first journal file that may hold records > floor; lower ones are orphans
-  uint64_t next_file_number = 1;  // for segments, deaths and journals alike
+  Sequence floor = 0;            // replay ignores records <= floor
+  Sequence last_sequence = 0;    // sequences after a crash start beyond this and beyond the journal's
+  uint64_t journal_number = 0;   // the first journal file that may hold records > floor; lower ones are orphans
+  uint64_t next_file_number = 1; // for segments, deaths and journals alike
   std::optional<uint64_t> watermark;
   uint64_t durable_journal_number = 0;  // the journal was known to be synced to here when this was committed
   uint64_t durable_journal_offset = 0;

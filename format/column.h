@@ -103,10 +103,8 @@ class Column {
     const uint64_t j = ordinal % kColumnBlockDocuments;
     uint64_t begin = j, end = j + 1, at = block->offset;
     switch (block->form) {
-      case ColumnForm::kNone:
-        return true;
-      case ColumnForm::kOneEach:
-        break;
+      case ColumnForm::kNone: return true;
+      case ColumnForm::kOneEach: break;
       case ColumnForm::kAtMostOne: {
         const std::byte* bits = payload.Read(at, kColumnBlockDocuments / 8);
         if (bits == nullptr) return false;

@@ -29,7 +29,7 @@ struct SegmentDeaths {
 struct DeathsFile {
   FileId file_id{};
   StoreId store_id{};
-  uint64_t generation = 0;              // the catalog generation it was written for
+  uint64_t generation = 0;  // the catalog generation it was written for
   std::vector<SegmentDeaths> segments;  // ascending segment number, none empty
   bool operator==(const DeathsFile&) const = default;
 };

@@ -25,8 +25,7 @@ struct ValueView {
 };
 
 // Appends one value. Values must come in ascending field number.
-// Encoding: varint(field), u8 type, then: text/keyword/bytes = varint length + bytes; int64/date = u64; double = u64
-// bits.
+// Encoding: varint(field), u8 type, then: text/keyword/bytes = varint length + bytes; int64/date = u64; double = u64 bits.
 void AppendValue(const ValueView& value, ByteBuffer* out);
 
 // Calls `visit` for each value in order. DataLoss-free: returns false if the bytes are not a well-formed document.

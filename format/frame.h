@@ -42,8 +42,7 @@ struct FileHeader {
 void EncodeFileHeader(const FileHeader& header, std::span<std::byte, kFileHeaderBytes> out);
 
 // Valid iff the magic, the checksum, the header size and the kind are right (DataLoss otherwise), the version is not
-// newer than ours and no unknown incompat bit is set (Unimplemented otherwise), and, if given, the store is `store_id`
-// (DataLoss).
+// newer than ours and no unknown incompat bit is set (Unimplemented otherwise), and, if given, the store is `store_id` (DataLoss).
 absl::StatusOr<FileHeader> DecodeFileHeader(ByteSpan bytes, FileKind kind, std::string_view file,
                                             const std::optional<StoreId>& store_id = std::nullopt);
 

@@ -1,8 +1,8 @@
-// Frontiers (SPEC P-7): the (frequency, length) pairs of a block that no other pair of it beats, from which the most
-// that any posting of the block can contribute is computed at query time, whatever the statistics and parameters.
+// Frontiers (SPEC P-7): the (frequency, length) pairs of a block that no other pair of it beats, from which the most that
+// any posting of the block can contribute is computed at query time, whatever the statistics and parameters.
 //
-// A scorer that grows with the frequency and falls with the length takes its maximum over a block on such a pair. Pairs
-// are codes of 8 bits: a frequency's is rounded up, a length's down, so that a bound may only rise.
+// A scorer that grows with the frequency and falls with the length takes its maximum over a block on such a pair. Pairs are
+// codes of 8 bits: a frequency's is rounded up, a length's down, so that a bound may only rise.
 #ifndef ASHLAR_FORMAT_FRONTIER_H_
 #define ASHLAR_FORMAT_FRONTIER_H_
 
@@ -94,8 +94,8 @@ class ReductionScale {
   std::array<double, 256> k_;
 };
 
-// Merges neighbours, (f1, l1) and (f2, l2) with f1 > f2 into (f1, l2), until at most `pairs_max` are left: first those
-// that leave the best score where it is, among them the merge that adds least.
+// Merges neighbours, (f1, l1) and (f2, l2) with f1 > f2 into (f1, l2), until at most `pairs_max` are left: first those that
+// leave the best score where it is, among them the merge that adds least.
 void ReduceFrontier(const ReductionScale& scale, size_t pairs_max, Frontier* frontier);
 
 }  // namespace ashlar::format

@@ -1,8 +1,8 @@
 // Journal files as bytes (SPEC J-*): header, records, seal, end marker, and the operations inside a record.
 //
-// A file is the common frame, the journal header, then records one after the other at offsets that are multiples of 8.
-// Each record's checksums are seeded with the file's salt, its number and the record's offset, so neither a recycled
-// file's old content nor a record at another place is ever valid.
+// A file is the common frame, the journal header, then records one after the other at offsets that are multiples of 8. Each
+// record's checksums are seeded with the file's salt, its number and the record's offset, so neither a recycled file's old
+// content nor a record at another place is ever valid.
 #ifndef ASHLAR_FORMAT_JOURNAL_RECORD_H_
 #define ASHLAR_FORMAT_JOURNAL_RECORD_H_
 
@@ -37,8 +37,8 @@ bool VisitOperations(ByteSpan bytes, const std::function<bool(const OperationVie
 
 // ---- The file's header: the common frame and what follows it.
 
-inline constexpr size_t kJournalHeaderPeekBytes = 72;              // enough for PeekJournalHeaderBytes
-inline constexpr size_t kJournalHeaderBytesMax = size_t{2} << 20;  // bounds what a damaged length makes us read
+inline constexpr size_t kJournalHeaderPeekBytes = 72;               // enough for PeekJournalHeaderBytes
+inline constexpr size_t kJournalHeaderBytesMax = size_t{2} << 20;   // bounds what a damaged length makes us read
 
 struct JournalHeader {
   FileId file_id{};
@@ -52,7 +52,7 @@ struct JournalHeader {
   uint64_t synced_end = 0;       // this file was synced up to here before it got its name
   uint64_t generation = 0;       // of the catalog when the file was made
   uint32_t schema_number = 0;
-  bool recycled = false;  // beyond the records lies old content instead of zeros
+  bool recycled = false;         // beyond the records lies old content instead of zeros
   Schema schema;
   std::string analyzer_identity;
   bool operator==(const JournalHeader&) const = default;

@@ -1,5 +1,5 @@
-// Positions as bytes (SPEC P-11, P-12): for each posting, for each member, the first position and then the steps to the
-// next ones. Blocks hold them as packed streams of 128, short lists as varints.
+// Positions as bytes (SPEC P-11, P-12): for each posting, for each member, the first position and then the steps to the next
+// ones. Blocks hold them as packed streams of 128, short lists as varints.
 #ifndef ASHLAR_FORMAT_POSITION_BLOCK_H_
 #define ASHLAR_FORMAT_POSITION_BLOCK_H_
 
@@ -11,8 +11,8 @@
 
 namespace ashlar::format {
 
-// Appends the positions of one posting as steps: each member's count (of `frequencies`) from 0 anew. False if a
-// member's positions descend or the counts do not add up.
+// Appends the positions of one posting as steps: each member's count (of `frequencies`) from 0 anew. False if a member's
+// positions descend or the counts do not add up.
 bool AppendSteps(std::span<const uint32_t> frequencies, std::span<const uint32_t> positions,
                  std::vector<uint32_t>* steps);
 

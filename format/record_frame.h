@@ -1,5 +1,5 @@
-// What catalog values and deaths files share (SPEC C-1, L-1): the file header, a body, and a checksum of the body at
-// the end. Private to format/.
+// What catalog values and deaths files share (SPEC C-1, L-1): the file header, a body, and a checksum of the body at the
+// end. Private to format/.
 #ifndef ASHLAR_FORMAT_RECORD_FRAME_H_
 #define ASHLAR_FORMAT_RECORD_FRAME_H_
 

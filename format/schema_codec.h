@@ -1,5 +1,5 @@
-// A schema as bytes (SPEC D-5 to D-7): the form inside the catalog value, journal headers and segments' meta sections,
-// which hold it as a sized string. The bytes of a schema are unique: equal schemas have equal bytes.
+// A schema as bytes (SPEC D-5 to D-7): the form inside the catalog value, journal headers and segments' meta sections, which
+// hold it as a sized string. The bytes of a schema are unique: equal schemas have equal bytes.
 #ifndef ASHLAR_FORMAT_SCHEMA_CODEC_H_
 #define ASHLAR_FORMAT_SCHEMA_CODEC_H_
 

@@ -1,5 +1,5 @@
-// The term dictionary of one index as bytes (SPEC T-*): blocks of prefix-coded terms with their entries, and a sparse
-// index of the blocks that is searched where it lies.
+// The term dictionary of one index as bytes (SPEC T-*): blocks of prefix-coded terms with their entries, and a sparse index
+// of the blocks that is searched where it lies.
 //
 //   terms section = header (64 bytes), blocks, index, zeros
 #ifndef ASHLAR_FORMAT_TERM_BLOCK_H_
@@ -17,10 +17,10 @@ namespace ashlar::format {
 
 inline constexpr size_t kTermsHeaderBytes = 64;
 inline constexpr size_t kTermBytesMax = 255;
-inline constexpr uint32_t kTermsPerBlock = 16;   // a block may have fewer
-inline constexpr size_t kTermBlockBytes = 4096;  // a block that reaches this takes no further term
+inline constexpr uint32_t kTermsPerBlock = 16;        // a block may have fewer
+inline constexpr size_t kTermBlockBytes = 4096;       // a block that reaches this takes no further term
 inline constexpr uint32_t kMembersMax = 1024;
-inline constexpr uint32_t kInlinePositionsMax = 4;  // of a single posting, in its dictionary entry (SPEC T-6)
+inline constexpr uint32_t kInlinePositionsMax = 4;    // of a single posting, in its dictionary entry (SPEC T-6)
 
 // What an index is made of. A group of one is just that field.
 struct IndexShape {
@@ -35,7 +35,7 @@ struct TermsHeader {
   uint64_t term_count = 0;
   uint64_t posting_count = 0;  // over all terms
   uint64_t block_count = 0;
-  uint64_t index_offset = 0;  // of the sparse index; the blocks end there
+  uint64_t index_offset = 0;   // of the sparse index; the blocks end there
   bool operator==(const TermsHeader&) const = default;
 };
 
@@ -60,8 +60,8 @@ struct TermInfo {
 struct TermEntry {
   uint32_t postings = 0;
   uint32_t largest_postings = 0;
-  ByteSpan inline_documents;  // postings == 1
-  ByteSpan inline_positions;  // postings == 1 and at most kInlinePositionsMax positions
+  ByteSpan inline_documents;   // postings == 1
+  ByteSpan inline_positions;   // postings == 1 and at most kInlinePositionsMax positions
   bool positions_inline = false;
   uint64_t headers_offset = 0;  // postings >= 128, a multiple of 8
   uint64_t document_bytes = 0;  // 2 <= postings < 128
@@ -69,8 +69,7 @@ struct TermEntry {
   uint64_t list_bytes = 0;      // postings >= 128: all that it wrote to the postings section
 };
 
-// Builds the terms section. Terms ascend; entries' lists lie in the postings section in the same order without gaps
-// (T-7).
+// Builds the terms section. Terms ascend; entries' lists lie in the postings section in the same order without gaps (T-7).
 class TermsBuilder {
  public:
   explicit TermsBuilder(const IndexShape& shape);
@@ -83,12 +82,12 @@ class TermsBuilder {
   void CloseBlock();
   TermsHeader header_;
   ByteBuffer out_;
-  ByteBuffer texts_, entries_;  // of the open block
+  ByteBuffer texts_, entries_;       // of the open block
   uint32_t block_terms_ = 0;
   uint64_t block_postings_offset_ = 0;
   uint64_t postings_offset_ = 0;
-  std::string last_;  // the term before
-  ByteBuffer pool_;   // records of the sparse index
+  std::string last_;                 // the term before
+  ByteBuffer pool_;                  // records of the sparse index
   std::vector<uint64_t> record_offsets_;
 };
 
