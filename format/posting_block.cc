@@ -77,15 +77,25 @@ void AppendPackedBlock(uint64_t first_possible, std::span<const uint32_t> docume
   AppendStream(values.data(), n, out);
 }
 
-const std::byte* ReadPackedBlock(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
-                                 uint32_t last, uint32_t* documents, uint32_t* frequencies,
-                                 const Unpacking& unpacking) {
+const std::byte* ReadPackedDocuments(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
+                                     uint32_t last, uint32_t* documents, const Unpacking& unpacking) {
   uint64_t next = 0;
   in = ReadGaps(in, end, n, first_possible, documents, &next, unpacking);
   // It is behind `last` only if no step passed 2^32: the documents ascend.
-  if (in == nullptr || next != uint64_t{last} + 1) return nullptr;
+  return next == uint64_t{last} + 1 ? in : nullptr;
+}
+
+const std::byte* ReadPackedFrequencies(const std::byte* in, const std::byte* end, size_t n, uint32_t* frequencies,
+                                       const Unpacking& unpacking) {
   static_assert(kFrequencyMax == 0x80000000u);
   return ReadPlusOne(in, end, n, frequencies, unpacking);
+}
+
+const std::byte* ReadPackedBlock(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
+                                 uint32_t last, uint32_t* documents, uint32_t* frequencies,
+                                 const Unpacking& unpacking) {
+  in = ReadPackedDocuments(in, end, n, first_possible, last, documents, unpacking);
+  return in == nullptr ? nullptr : ReadPackedFrequencies(in, end, n, frequencies, unpacking);
 }
 
 void AppendListHeaders(const ListHeaderValues& values, ByteBuffer* out) {

@@ -61,8 +61,15 @@ inline bool ReadShortPosting(ByteReader* in, ShortPosting* posting) {
 void AppendPackedBlock(uint64_t first_possible, std::span<const uint32_t> documents,
                        std::span<const uint32_t> frequencies, ByteBuffer* out);
 
-// Decodes n documents and frequencies of [in, end). The last document must be `last`. Arrays have room for kUnpackSlack
-// values more. Returns where the members' streams begin (without any: `end`), or null for bytes that break P-10.
+// Decodes n documents of [in, end). The last one must be `last`. Arrays have room for kUnpackSlack values more. Returns
+// where the frequencies begin, or null for bytes that break P-10.
+const std::byte* ReadPackedDocuments(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
+                                     uint32_t last, uint32_t* documents,
+                                     const Unpacking& unpacking = PlainUnpacking());
+// The frequencies behind them. Returns where the members' streams begin (without any: `end`), or null.
+const std::byte* ReadPackedFrequencies(const std::byte* in, const std::byte* end, size_t n, uint32_t* frequencies,
+                                       const Unpacking& unpacking = PlainUnpacking());
+// Both.
 const std::byte* ReadPackedBlock(const std::byte* in, const std::byte* end, size_t n, uint64_t first_possible,
                                  uint32_t last, uint32_t* documents, uint32_t* frequencies,
                                  const Unpacking& unpacking = PlainUnpacking());

@@ -65,7 +65,7 @@ concept BoundedCursor = PostingCursor<C> && requires(C c, const C& k, uint32_t b
   { k.has_windows() } -> std::same_as<bool>;           // each group of blocks is a format::Window
   { c.OpenWindow(block) } -> std::same_as<const format::Window*>;  // null: behind the last one, or after damage
   { k.block_documents() } -> std::same_as<std::span<const uint32_t>>;
-  { k.block_frequencies() } -> std::same_as<std::span<const uint32_t>>;
+  { c.block_frequencies() } -> std::same_as<std::span<const uint32_t>>;  // may be decoded only now
 };
 
 // One segment or overlay as of one snapshot: ordinals 0 .. document_count() - 1.

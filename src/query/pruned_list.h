@@ -76,14 +76,19 @@ class PrunedList {
     contributions_ = nullptr;
     if (!term_.cursor.MoveToBlock(block)) return;
     documents_ = term_.cursor.block_documents();
-    frequencies_ = term_.cursor.block_frequencies();
+    frequencies_ = {};
     postings_read_ += documents_.size();
   }
   std::span<const uint32_t> documents() const { return documents_; }
+  // As many as documents. Decoded when they are asked for.
+  std::span<const uint32_t> frequencies() {
+    if (frequencies_.empty()) frequencies_ = term_.cursor.block_frequencies();
+    return frequencies_;
+  }
   // Computed when they are asked for: each looks up a length, which costs more than decoding.
   const int32_t* contributions() {
     if (contributions_ == nullptr) {
-      Score(documents_.data(), frequencies_, block_contributions_.data());
+      Score(documents_.data(), frequencies(), block_contributions_.data());
       contributions_ = block_contributions_.data();
     }
     return contributions_;
@@ -101,7 +106,7 @@ class PrunedList {
     for (uint32_t block = 0; block < blocks(); ++block) {
       Load(block);
       if (documents_.empty() || documents.size() + documents_.size() > postings()) continue;  // damage
-      Score(documents_.data(), frequencies_, contributions.data() + documents.size());
+      Score(documents_.data(), frequencies(), contributions.data() + documents.size());
       documents.insert(documents.end(), documents_.begin(), documents_.end());
     }
     flat_documents_ = std::move(documents);
@@ -373,12 +378,13 @@ size_t PrunedList<C, L>::Select(size_t first, size_t last, int32_t needed, uint3
   // First as if every document were as short as the block's shortest, which needs no length.
   MakeRoomToFind(n);
   const float k = term_.norm.K(ShortestLength());
-  kernels_.contributions_fixed_u32(frequencies_.data() + first, n, term_.weight, k, scores);
+  const std::span<const uint32_t> frequencies = this->frequencies();
+  kernels_.contributions_fixed_u32(frequencies.data() + first, n, term_.weight, k, scores);
   std::iota(found_at_.begin(), found_at_.begin() + static_cast<ptrdiff_t>(n), static_cast<uint32_t>(first));
   const size_t found = kernels_.keep_at_least(found_at_.data(), scores, n, 0, needed);
   for (size_t i = 0; i < found; ++i) {
     documents[i] = documents_[found_at_[i]];
-    found_frequencies_[i] = frequencies_[found_at_[i]];
+    found_frequencies_[i] = frequencies[found_at_[i]];
   }
   Score(documents, {found_frequencies_.data(), found}, scores);
   return kernels_.keep_at_least(documents, scores, found, 0, needed);
@@ -442,9 +448,11 @@ size_t PrunedList<C, L>::FindInBlocks(size_t n, int32_t bound_needed, const uint
     Load(block);
     const size_t so_far = found;
     found += FindIn(documents_, documents, begin, end, found);
+    if (found == so_far) continue;
+    const std::span<const uint32_t> frequencies = this->frequencies();
     for (size_t i = so_far; i < found; ++i) {
       found_documents_[i] = documents[found_at_[i]];
-      found_frequencies_[i] = frequencies_[places_[i]];
+      found_frequencies_[i] = frequencies[places_[i]];
     }
   }
   return found;

@@ -53,8 +53,9 @@ struct PostingCursor::State {
   uint32_t* totals = nullptr;
   uint32_t* members = nullptr;  // [member * stride + raw index], of a group of two or more
   uint32_t stride = 0;
-  bool members_known = false;   // decoded for this block
-  uint64_t members_offset = 0;  // in the postings section: this block's streams of members
+  const std::byte* frequencies_at = nullptr;  // of this block, that are not decoded yet
+  bool members_known = false;                 // decoded for this block
+  uint64_t members_offset = 0;                // in the postings section: this block's streams of members
   uint64_t payload_end = 0;
   uint32_t* shown_documents = nullptr;  // only filtered: the member's postings, and their raw indexes
   uint32_t* shown_frequencies = nullptr;
@@ -86,7 +87,9 @@ struct PostingCursor::State {
   absl::Status Damage(uint64_t offset, std::string_view message) const {
     return source.postings->Damage(offset, message);
   }
+  // The documents; frequencies too where that is not a pass of its own.
   absl::Status DecodeBlock(uint32_t number);
+  absl::Status DecodeFrequencies();
   absl::Status DecodeSlice(uint32_t number);
   absl::Status OpenWindow(uint32_t number);
   absl::Status DecodeMembers();
@@ -187,6 +190,7 @@ absl::Status PostingCursor::State::DecodeSlice(uint32_t number) {
   block = number;
   decoded = number;
   raw_count = n;
+  frequencies_at = nullptr;
   members_known = false;
   positions_open = false;
   if (!grouped()) return absl::OkStatus();
@@ -217,16 +221,28 @@ absl::Status PostingCursor::State::DecodeBlock(uint32_t number) {
   if (bytes > source.postings->size()) return Damage(offset, "a block's payload is beyond its section");
   ASHLAR_RETURN_IF_ERROR(source.postings->Ensure(offset, bytes + format::kPackedSlack));
   const std::byte* in = source.postings->data() + offset;
-  const std::byte* rest = format::ReadPackedBlock(in, in + bytes, n, first, last, documents, totals, kUnpacking);
-  if (rest == nullptr || (!grouped() && rest != in + bytes)) return Damage(offset, "a block's payload is malformed");
+  frequencies_at = format::ReadPackedDocuments(in, in + bytes, n, first, last, documents, kUnpacking);
+  if (frequencies_at == nullptr) return Damage(offset, "a block's documents are malformed");
   block = number;
   decoded = number;
   raw_count = n;
   first_possible = uint64_t{last} + 1;
   members_known = false;
-  members_offset = offset + static_cast<uint64_t>(rest - in);
   payload_end = offset + bytes;
   positions_open = false;
+  return absl::OkStatus();
+}
+
+absl::Status PostingCursor::State::DecodeFrequencies() {
+  if (frequencies_at == nullptr) return absl::OkStatus();
+  const std::byte* const begin = std::exchange(frequencies_at, nullptr);
+  const std::byte* const end = source.postings->data() + payload_end;
+  const std::byte* const rest = format::ReadPackedFrequencies(begin, end, raw_count, totals, kUnpacking);
+  if (rest == nullptr || (!grouped() && rest != end)) {
+    std::fill_n(totals, raw_count, 1u);  // for who holds on to them
+    return Damage(static_cast<uint64_t>(begin - source.postings->data()), "a block's frequencies are malformed");
+  }
+  members_offset = static_cast<uint64_t>(rest - source.postings->data());
   return absl::OkStatus();
 }
 
@@ -437,6 +453,7 @@ absl::Status PostingCursor::Show() {
 bool PostingCursor::Decode(uint32_t block) {
   absl::Status status;
   if (state_->decoded != block) status = state_->DecodeBlock(block);
+  if (status.ok()) status = state_->DecodeFrequencies();
   if (status.ok()) status = Show();
   if (status.ok()) return true;
   Fail(std::move(status));
@@ -555,6 +572,20 @@ bool PostingCursor::MoveToBlock(uint32_t block) {
   State& s = *state_;
   if (!s.status.ok()) return false;
   s.first_possible = 0;  // blocks may come in any order
+  if (!s.filtered() && !s.grouped() && !s.headers.windows) {
+    if (s.decoded != block) {
+      if (absl::Status status = s.DecodeBlock(block); !status.ok()) [[unlikely]] {
+        Fail(std::move(status));
+        return false;
+      }
+    }
+    documents_ = s.documents;
+    frequencies_ = s.totals;
+    count_ = s.raw_count;
+    at_ = 0;
+    document_ = documents_[0];
+    return true;
+  }
   if (!Decode(block)) return false;
   if (count_ != 0) {
     Enter(0);
@@ -562,6 +593,12 @@ bool PostingCursor::MoveToBlock(uint32_t block) {
     MoveToEnd();
   }
   return true;
+}
+
+std::span<const uint32_t> PostingCursor::ReadFrequencies() {
+  const std::span<const uint32_t> frequencies(frequencies_ + at_, count_ - at_);
+  if (absl::Status status = state_->DecodeFrequencies(); !status.ok()) Fail(std::move(status));
+  return frequencies;
 }
 
 void PostingCursor::Rewind() {

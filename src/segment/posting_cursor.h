@@ -91,8 +91,9 @@ class PostingCursor {
   bool is_bounded() const;
   // No pairs for a list without blocks.
   BlockBounds bounds() const;
-  // Decodes a block, in any direction, and stands on its first posting; at the end if it has none of the cursor's
-  // member. False after damage. Next and Seek go on from there.
+  // Decodes a block's documents, in any direction; at the end if it has none of the cursor's member. False after
+  // damage. What is shown is the block: frequency(), Next and Seek may be used again after block_frequencies() or
+  // Rewind.
   bool MoveToBlock(uint32_t block);
   // Back to the first posting of a list with blocks.
   void Rewind();
@@ -109,7 +110,10 @@ class PostingCursor {
   std::span<const uint32_t> StepsInBlock(uint32_t at);
   // The postings of the current block (of a short list: of all) from the current one on, decoded; empty at the end.
   std::span<const uint32_t> block_documents() const { return {documents_ + at_, count_ - at_}; }
-  std::span<const uint32_t> block_frequencies() const { return {frequencies_ + at_, count_ - at_}; }
+  // Decodes them, if that was not done: after damage there the cursor is at the end, and they are 1.
+  std::span<const uint32_t> block_frequencies() {
+    return state_ == nullptr ? std::span<const uint32_t>() : ReadFrequencies();
+  }
 
  private:
   struct State;
@@ -126,6 +130,7 @@ class PostingCursor {
   bool Load(uint32_t block);
   // Shows the decoded postings, or those of the cursor's member.
   absl::Status Show();
+  std::span<const uint32_t> ReadFrequencies();
 
   uint32_t document_ = format::kNoDocument;
   uint32_t frequency_ = 0;
