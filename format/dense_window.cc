@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "format/bit_pack.h"
@@ -94,16 +95,32 @@ WindowShape AppendWindow(std::span<const uint16_t> offsets, std::span<const uint
   return shape;
 }
 
+// Eight slices at a time, as every window that a search looks at is opened.
+void Window::ReadRanks(const uint8_t* slice_counts) {
+  using Bytes = uint8_t __attribute__((vector_size(8)));
+  using Ranks = uint16_t __attribute__((vector_size(16)));
+  static_assert(kBlocksPerGroup % 8 == 0);
+  const Ranks none{};
+  Ranks before{};  // in all of them, how many there are before these eight slices
+  for (size_t slice = 0; slice < kBlocksPerGroup; slice += 8) {
+    Bytes bytes;
+    std::memcpy(&bytes, slice_counts + slice, sizeof bytes);
+    const Ranks counts = __builtin_convertvector(bytes, Ranks);
+    Ranks sums = counts + __builtin_shufflevector(none, counts, 0, 8, 9, 10, 11, 12, 13, 14);
+    sums += __builtin_shufflevector(none, sums, 0, 1, 8, 9, 10, 11, 12, 13);
+    sums += __builtin_shufflevector(none, sums, 0, 1, 2, 3, 8, 9, 10, 11);
+    sums += before;
+    std::memcpy(ranks_ + slice + 1, &sums, sizeof sums);
+    before = __builtin_shufflevector(sums, sums, 7, 7, 7, 7, 7, 7, 7, 7);
+  }
+}
+
 bool Window::Open(const std::byte* in, uint64_t bytes, WindowShape shape, const uint8_t* slice_counts) {
   const bool column = shape.encoding == WindowEncoding::kColumn;
   if (!column && shape.encoding != WindowEncoding::kBitmap) return false;
   if (shape.width > kWindowWidthMax || (shape.width == 0 && (column || shape.exceptions != 0))) return false;
-  uint32_t rank = 0;
-  for (size_t slice = 0; slice < kBlocksPerGroup; ++slice) {
-    ranks_[slice] = static_cast<uint16_t>(rank);
-    rank += slice_counts[slice];
-  }
-  ranks_[kBlocksPerGroup] = static_cast<uint16_t>(rank);
+  ReadRanks(slice_counts);
+  const uint32_t rank = postings();
   if (rank > kWindowDocuments || shape.exceptions > rank) return false;
   const size_t value_bytes = ValueBytes(shape, rank);
   shape_ = shape;

@@ -103,6 +103,7 @@ class Window {
     return LoadU16(values_ + bit / 8) >> (bit % 8) & all_ones_;
   }
   bool IsException(uint32_t frequency) const;
+  void ReadRanks(const uint8_t* slice_counts);
 
   WindowShape shape_;
   uint32_t all_ones_ = 0;

@@ -206,13 +206,16 @@ class Pruned {
   void Lead(size_t lead);
   size_t ProposeBest(List* list, size_t wanted);
   int32_t BoundOfLater(size_t lead, uint32_t first_window, uint32_t last_window);
-  void ScoreLed(size_t lead, size_t n, TopK* top);
+  size_t ScoreLed(size_t lead, size_t n);
+  void OfferLed(size_t n, TopK* top);
+  void PrimeBy(size_t lead, uint32_t block, size_t wanted);
 
   // Windows.
   void Windows();
   void BoundWindows();
   void Window(uint32_t window);
   void AllOf(uint32_t window, uint32_t begin, uint32_t end, int32_t needed);
+  std::pair<size_t, size_t> PartOf(const List& list, uint32_t block, uint32_t begin, uint32_t end) const;
   size_t Propose(List* lead, uint32_t begin, uint32_t end, int32_t bound_needed);
   void AnyOf(uint32_t begin, uint32_t end);
   size_t SplitLists(uint32_t window, int32_t needed, int32_t* passed_over);
@@ -241,9 +244,12 @@ class Pruned {
   std::pmr::vector<List*> must_{memory_};  // rarest first
   std::pmr::vector<List*> should_{memory_};
   std::pmr::vector<Term*> must_not_{memory_};
-  std::pmr::vector<int32_t> window_bounds_{memory_};  // of all lists together
-  std::pmr::vector<List*> strongest_{memory_};        // all of them by bound, descending
-  std::pmr::vector<int32_t> later_bounds_{memory_};   // of lists behind the lead, in the windows of one block
+  std::pmr::vector<int32_t> window_bounds_{memory_};                      // of all lists together
+  std::pmr::vector<List*> strongest_{memory_};                            // all of them by bound, descending
+  std::pmr::vector<std::pair<size_t, uint32_t>> primed_blocks_{memory_};  // (lead, block) that were looked at whole
+  std::pmr::vector<uint32_t> primed_documents_{memory_};                  // of theirs those that may enter,
+  std::pmr::vector<int32_t> primed_scores_{memory_};                      // with whole scores
+  std::pmr::vector<int32_t> later_bounds_{memory_};  // of lists behind the lead, in the windows of one block
   std::pmr::vector<std::pair<int32_t, List*>> active_{memory_};  // (bound, list) of this window, ascending
   uint32_t windows_to_add_whole_ = 0;                            // before candidates are looked for again
   int shift_ = 0;
@@ -419,6 +425,7 @@ template <class S, class C, class L>
 void Pruned<S, C, L>::Several() {
   Prepare(1);
   if (LeadsSuit()) {
+    for (size_t i = 0; i < primed_documents_.size(); ++i) Offer(primed_documents_[i], primed_scores_[i]);
     for (size_t i = 0; i < strongest_.size(); ++i) Lead(i);
   } else {
     Windows();
@@ -442,10 +449,11 @@ int32_t Pruned<S, C, L>::BoundOfLater(size_t lead, uint32_t first_window, uint32
   return sum;
 }
 
-// The n candidates of the lead: without those of earlier leads, and with what later lists add.
+// The n candidates of the lead: without those of earlier leads, and with what later lists add. Returns how many are
+// left that may enter.
 template <class S, class C, class L>
-void Pruned<S, C, L>::ScoreLed(size_t lead, size_t n, TopK* top) {
-  if (n == 0) return;
+size_t Pruned<S, C, L>::ScoreLed(size_t lead, size_t n) {
+  if (n == 0) return 0;
   const int32_t needed = Needed(documents_[0]);
   int32_t more = BoundOfLater(lead, WindowOf(documents_[0]), WindowOf(documents_[n - 1]));
   for (size_t i = lead + 1; i < strongest_.size() && n > 0; ++i) {
@@ -456,6 +464,11 @@ void Pruned<S, C, L>::ScoreLed(size_t lead, size_t n, TopK* top) {
   }
   n = kernels_.keep_at_least(documents_.data(), scores_.data(), n, 0, needed);
   for (size_t i = 0; i < lead && n > 0; ++i) n = Probe(strongest_[i], n, INT32_MIN, Probing::kExcluded);
+  return n;
+}
+
+template <class S, class C, class L>
+void Pruned<S, C, L>::OfferLed(size_t n, TopK* top) {
   for (size_t i = 0; i < n; ++i) Offer(documents_[i], scores_[i], top);
 }
 
@@ -470,14 +483,26 @@ void Pruned<S, C, L>::Prime(size_t sources) {
   for (size_t lead = 0; lead < strongest_.size() && (lead == 0 || !out_.primed.full()); ++lead) {
     List* const list = strongest_[lead];
     if (!list->has_blocks()) {
-      ScoreLed(lead, ProposeBest(list, wanted), &out_.primed);
+      PrimeBy(lead, 0, wanted);
       continue;
     }
-    for (const uint32_t block : BestBlocks(*list, (wanted + simd::kBlock - 1) / simd::kBlock)) {
-      list->Load(block);
-      ScoreLed(lead, ProposeBest(list, wanted), &out_.primed);
-    }
+    for (const uint32_t block : BestBlocks(*list, (wanted + simd::kBlock - 1) / simd::kBlock))
+      PrimeBy(lead, block, wanted);
   }
+}
+
+// By a block of the lead. If that is all of it, it need not lead again.
+template <class S, class C, class L>
+void Pruned<S, C, L>::PrimeBy(size_t lead, uint32_t block, size_t wanted) {
+  List* const list = strongest_[lead];
+  list->Load(block);
+  const bool is_all = list->documents().size() <= wanted;
+  const size_t n = ScoreLed(lead, ProposeBest(list, wanted));
+  OfferLed(n, &out_.primed);
+  if (!is_all) return;
+  primed_blocks_.emplace_back(lead, block);
+  primed_documents_.insert(primed_documents_.end(), documents_.begin(), documents_.begin() + static_cast<ptrdiff_t>(n));
+  primed_scores_.insert(primed_scores_.end(), scores_.begin(), scores_.begin() + static_cast<ptrdiff_t>(n));
 }
 
 // The blocks with the highest bounds, ascending; of a list with windows, those of its best windows.
@@ -558,6 +583,8 @@ void Pruned<S, C, L>::Lead(size_t lead) {
   for (size_t i = lead; i < strongest_.size(); ++i) all += strongest_[i]->bound();
   if (all < Needed(0)) return;
   for (uint32_t block = 0; block < list->blocks(); ++block) {
+    if (std::find(primed_blocks_.begin(), primed_blocks_.end(), std::pair(lead, block)) != primed_blocks_.end())
+      continue;
     const uint32_t first = list->FirstPossible(block);
     const uint32_t last = list->has_blocks() ? list->LastPossible(block) : document_count_ - 1;
     const int32_t needed = Needed(first);
@@ -567,7 +594,7 @@ void Pruned<S, C, L>::Lead(size_t lead) {
     const size_t postings = list->documents().size();
     for (size_t i = 0; i < postings; i += simd::kWindow) {  // a flat list is longer than a block
       const size_t to = std::min(postings, i + simd::kWindow);
-      ScoreLed(lead, list->Select(i, to, needed - more, documents_.data(), scores_.data()), &out_.top);
+      OfferLed(ScoreLed(lead, list->Select(i, to, needed - more, documents_.data(), scores_.data())), &out_.top);
     }
   }
 }
@@ -731,21 +758,32 @@ void Pruned<S, C, L>::AddWhole(uint32_t begin, uint32_t end, int32_t needed) {
 template <class S, class C, class L>
 void Pruned<S, C, L>::AddBounds(List* list, uint32_t begin, uint32_t end, int32_t bound_needed) {
   std::array<uint16_t, simd::kBlock> shifted;
+  const int32_t up = (1 << shift_) - 1;
   for (uint32_t block = list->FindBlock(begin); block < list->blocks() && list->FirstPossible(block) < end; ++block) {
     if (list->block_bound(block) < bound_needed) continue;
     list->Load(block);
     const std::span<const uint32_t> all = list->documents();
-    auto first = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), begin) - all.begin());
-    const auto last = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), end) - all.begin());
+    auto [first, last] = PartOf(*list, block, begin, end);
+    const int32_t* const contributions = list->contributions();
     while (first < last) {  // a flat list is longer than a block
       const size_t n = std::min(last - first, shifted.size());
       for (size_t i = 0; i < n; ++i)
-        shifted[i] =
-            static_cast<uint16_t>(std::min<int64_t>(ShiftedUp(list->contributions()[first + i], shift_), 0xFFFF));
+        shifted[i] = static_cast<uint16_t>(std::min((contributions[first + i] + up) >> shift_, 0xFFFF));
       simd::Scatter(&all[first], shifted.data(), n, begin, bounds_.data());
       first += n;
     }
   }
+}
+
+// Which of the loaded block's postings are in [begin, end).
+template <class S, class C, class L>
+std::pair<size_t, size_t> Pruned<S, C, L>::PartOf(const List& list, uint32_t block, uint32_t begin,
+                                                  uint32_t end) const {
+  const std::span<const uint32_t> all = list.documents();
+  if (all.empty()) return {0, 0};
+  const size_t first = list.FirstPossible(block) >= begin ? 0 : kernels_.lower_bound(all.data(), all.size(), begin);
+  const size_t last = all.back() < end ? all.size() : kernels_.lower_bound(all.data(), all.size(), end);
+  return {first, last};
 }
 
 // The rarest list proposes, the other required ones take away what they don't have, the rest adds.
@@ -772,9 +810,7 @@ size_t Pruned<S, C, L>::Propose(List* lead, uint32_t begin, uint32_t end, int32_
   for (uint32_t block = lead->FindBlock(begin); block < lead->blocks() && lead->FirstPossible(block) < end; ++block) {
     if (lead->block_bound(block) < bound_needed) continue;
     lead->Load(block);
-    const std::span<const uint32_t> all = lead->documents();
-    const auto first = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), begin) - all.begin());
-    const auto last = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), end) - all.begin());
+    const auto [first, last] = PartOf(*lead, block, begin, end);
     n += lead->Select(first, last, bound_needed, &documents_[n], &scores_[n]);
   }
   return n;
@@ -803,11 +839,9 @@ void Pruned<S, C, L>::AnyOf(uint32_t begin, uint32_t end) {
 template <class S, class C, class L>
 std::span<const uint32_t> Pruned<S, C, L>::Scatter(List* list, uint32_t block, uint32_t begin, uint32_t end) {
   list->Load(block);
-  const std::span<const uint32_t> all = list->documents();
-  const auto first = std::lower_bound(all.begin(), all.end(), begin);
-  const std::span<const uint32_t> documents(first, std::lower_bound(first, all.end(), end));
-  simd::Scatter(documents.data(), list->contributions() + (first - all.begin()), documents.size(), begin,
-                accumulators_.data());
+  const auto [first, last] = PartOf(*list, block, begin, end);
+  const std::span<const uint32_t> documents = list->documents().subspan(first, last - first);
+  simd::Scatter(documents.data(), list->contributions() + first, documents.size(), begin, accumulators_.data());
   return documents;
 }
 

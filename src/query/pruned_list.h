@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,11 +14,13 @@
 #include "format/dense_window.h"
 #include "format/frontier.h"
 #include "format/layout.h"
+#include "format/posting_block.h"
 #include "src/query/block_contributions.h"
 #include "src/query/length_classes.h"
 #include "src/query/search_arena.h"
 #include "src/query/traversal.h"
 #include "src/simd/kernels.h"
+#include "src/simd/score_math.h"
 
 namespace ashlar::query {
 
@@ -123,11 +124,15 @@ class PrunedList {
     return block_bounds_.empty() ? kUnknownBound : block_bounds_[block];
   }
   // The first block from which documents at or after this one may come; blocks() if there is none.
-  uint32_t FindBlock(uint32_t document) const {
-    if (has_blocks()) return bounds_.headers->FindBlock(0, document);
+  uint32_t FindBlock(uint32_t document) {
+    if (has_blocks()) {
+      // Windows mostly come in order.
+      const uint32_t from = found_block_ < blocks() && FirstPossible(found_block_) <= document ? found_block_ : 0;
+      return found_block_ = bounds_.headers->FindBlock(from, document);
+    }
     return documents_.empty() || documents_.back() < document ? 1 : 0;
   }
-  uint32_t FindBlock(uint32_t from, uint32_t document) const {
+  uint32_t FindBlock(uint32_t from, uint32_t document) {
     return has_blocks() ? bounds_.headers->FindBlock(from, document) : FindBlock(document);
   }
 
@@ -157,12 +162,22 @@ class PrunedList {
  private:
   // Writes (which candidate, its document, its frequency) of those that the list has, and returns how many.
   size_t FindInWindows(size_t n, const uint32_t* documents);
-  size_t FindInBlocks(size_t n, int32_t bound_needed, const uint32_t* documents, const int32_t* scores);
+  // Unless `in_order`, those of one block come in any order.
+  size_t FindInBlocks(size_t n, int32_t bound_needed, bool in_order, const uint32_t* documents, const int32_t* scores);
+  size_t FindInBlock(const uint32_t* documents, size_t begin, size_t end, size_t found);
+  size_t FindManyInBlock(int32_t bound_needed, const uint32_t* documents, const int32_t* scores, size_t begin,
+                         size_t end, size_t found);
+  static constexpr size_t kManyInABlock = 12;
+  size_t EndOfThose(uint32_t last, const uint32_t* documents, size_t begin, size_t n) const;
   // The same for a list that is one block and has its contributions.
   size_t FindInFlat(size_t n, const uint32_t* documents);
   size_t FindInWindow(const format::Window& values, const uint32_t* documents, size_t begin, size_t end, size_t found);
   size_t FindIn(std::span<const uint32_t> block, const uint32_t* documents, size_t begin, size_t end, size_t found);
   void MakeRoomToFind(size_t n);
+  // No posting of the loaded block with a lower frequency contributes `needed`; kNoFrequency: none at all does. Only
+  // with blocks.
+  uint32_t LeastFrequency(int64_t needed) const;
+  static constexpr uint32_t kNoFrequency = 0xFFFFFFFFu;
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   static constexpr int32_t kUnknownBound = INT32_MAX / 2;  // before BoundWindows
   static constexpr size_t kBehind = 8;                     // a flat list's documents are padded by as many
@@ -209,6 +224,7 @@ class PrunedList {
   const simd::Scoring scoring_;
   typename C::Bounds bounds_;
   uint32_t loaded_ = kNone;
+  uint32_t found_block_ = 0;
   std::span<const uint32_t> documents_;
   std::span<const uint32_t> frequencies_;
   const int32_t* contributions_ = nullptr;  // of documents_, or not computed yet
@@ -375,19 +391,32 @@ size_t PrunedList<C, L>::Select(size_t first, size_t last, int32_t needed, uint3
     std::copy_n(known + first, n, scores);
     return kernels_.keep_at_least(documents, scores, n, 0, needed);
   }
-  // First as if every document were as short as the block's shortest, which needs no length.
+  // First by the frequency alone, as if every document were as short as the block's shortest: that needs no length.
+  const uint32_t least = LeastFrequency(needed);
+  if (least == kNoFrequency) return 0;
   MakeRoomToFind(n);
+  const size_t taken = kernels_.take_frequent(documents_.data() + first, frequencies().data() + first, n, least,
+                                              documents, found_frequencies_.data());
+  Score(documents, {found_frequencies_.data(), taken}, scores);
+  return kernels_.keep_at_least(documents, scores, taken, 0, needed);
+}
+
+// Solves w f / (f + k) >= needed for f, from below by more than roundings make. A contribution that is just below what
+// is needed is not rare, for that is where the threshold comes from: there it is looked at exactly.
+template <class C, class L>
+uint32_t PrunedList<C, L>::LeastFrequency(int64_t needed) const {
+  constexpr double kRoundedUp = 1 + 1.0 / (1 << 20);
+  constexpr double kJustBelow = 1e-3;
+  if (needed <= 1) return 1;
   const float k = term_.norm.K(ShortestLength());
-  const std::span<const uint32_t> frequencies = this->frequencies();
-  kernels_.contributions_fixed_u32(frequencies.data() + first, n, term_.weight, k, scores);
-  std::iota(found_at_.begin(), found_at_.begin() + static_cast<ptrdiff_t>(n), static_cast<uint32_t>(first));
-  const size_t found = kernels_.keep_at_least(found_at_.data(), scores, n, 0, needed);
-  for (size_t i = 0; i < found; ++i) {
-    documents[i] = documents_[found_at_[i]];
-    found_frequencies_[i] = frequencies[found_at_[i]];
-  }
-  Score(documents, {found_frequencies_.data(), found}, scores);
-  return kernels_.keep_at_least(documents, scores, found, 0, needed);
+  const double share = static_cast<double>(needed - 1) / (double{term_.weight} * kRoundedUp);
+  if (share >= 1) return kNoFrequency;
+  const double at_least = std::clamp(share * double{k} / (1 - share), 1.0, double{format::kFrequencyMax});
+  auto frequency = static_cast<uint32_t>(at_least);
+  frequency += frequency < at_least ? 1 : 0;
+  if (frequency - at_least < kJustBelow && simd::BoundOf(term_.weight, static_cast<float>(frequency), k) < needed)
+    ++frequency;
+  return frequency;
 }
 
 template <class C, class L>
@@ -403,7 +432,7 @@ size_t PrunedList<C, L>::FindInWindows(size_t n, const uint32_t* documents) {
   for (size_t begin = 0, end = 0; begin < n; begin = end) {
     const uint32_t window = documents[begin] / format::kWindowDocuments;
     const uint32_t last = window * format::kWindowDocuments + (format::kWindowDocuments - 1);
-    end = last >= documents[n - 1] ? n : begin + kernels_.lower_bound(documents + begin, n - begin, last + 1);
+    end = EndOfThose(last, documents, begin, n);
     const format::Window* const values = term_.cursor.OpenWindow(window);
     if (values != nullptr) found += FindInWindow(*values, documents, begin, end, found);
   }
@@ -434,28 +463,83 @@ size_t PrunedList<C, L>::FindInWindow(const format::Window& values, const uint32
   return n - found;
 }
 
+// Where the candidates [begin, n) that are at most `last` end. They are few.
 template <class C, class L>
-size_t PrunedList<C, L>::FindInBlocks(size_t n, int32_t bound_needed, const uint32_t* documents,
+size_t PrunedList<C, L>::EndOfThose(uint32_t last, const uint32_t* documents, size_t begin, size_t n) const {
+  if (documents[n - 1] <= last) return n;
+  constexpr size_t kNear = 16;
+  const size_t near = std::min(kNear, n - begin);
+  const size_t found = kernels_.lower_bound(documents + begin, near, last + 1);
+  if (found < near) return begin + found;
+  return begin + near + kernels_.lower_bound(documents + begin + near, n - begin - near, last + 1);
+}
+
+template <class C, class L>
+size_t PrunedList<C, L>::FindInBlocks(size_t n, int32_t bound_needed, bool in_order, const uint32_t* documents,
                                       const int32_t* scores) {
   size_t found = 0;
   uint32_t block = 0;
   for (size_t begin = 0, end = 0; begin < n; begin = end) {
     block = FindBlock(block, documents[begin]);
     if (block >= blocks()) break;
-    const uint32_t last = LastPossible(block);
-    end = last >= documents[n - 1] ? n : begin + kernels_.lower_bound(documents + begin, n - begin, last + 1);
-    if (int64_t{kernels_.maximum(scores + begin, end - begin)} + block_bound(block) < bound_needed) continue;
+    end = EndOfThose(LastPossible(block), documents, begin, n);
+    if (block_bound(block) < int64_t{bound_needed} - kernels_.maximum(scores + begin, end - begin)) continue;
     Load(block);
-    const size_t so_far = found;
-    found += FindIn(documents_, documents, begin, end, found);
-    if (found == so_far) continue;
-    const std::span<const uint32_t> frequencies = this->frequencies();
-    for (size_t i = so_far; i < found; ++i) {
-      found_documents_[i] = documents[found_at_[i]];
-      found_frequencies_[i] = frequencies[places_[i]];
-    }
+    if (documents_.empty()) continue;
+    found += in_order || end - begin < kManyInABlock || end - begin > simd::kBlock
+                 ? FindInBlock(documents, begin, end, found)
+                 : FindManyInBlock(bound_needed, documents, scores, begin, end, found);
   }
   return found;
+}
+
+// In the loaded block.
+template <class C, class L>
+size_t PrunedList<C, L>::FindInBlock(const uint32_t* documents, size_t begin, size_t end, size_t found) {
+  const size_t n = FindIn(documents_, documents, begin, end, found);
+  if (n == 0) return 0;
+  const std::span<const uint32_t> block_frequencies = frequencies();
+  for (size_t i = found; i < found + n; ++i) {
+    found_documents_[i] = documents[found_at_[i]];
+    found_frequencies_[i] = block_frequencies[places_[i]];
+  }
+  return n;
+}
+
+// Most candidates need more than what most postings bring. So those few postings that bring enough for an ordinary
+// candidate are looked up among all of them, and only candidates with a higher score are looked up among the postings.
+template <class C, class L>
+size_t PrunedList<C, L>::FindManyInBlock(int32_t bound_needed, const uint32_t* documents, const int32_t* scores,
+                                         size_t begin, size_t end, size_t found) {
+  const size_t n = end - begin;
+  const int32_t ordinary = std::max({scores[begin], scores[begin + n / 2], scores[end - 1]});
+  const uint32_t least = LeastFrequency(int64_t{bound_needed} - ordinary);
+  if (least == 1) return FindInBlock(documents, begin, end, found);
+  std::array<uint32_t, simd::kBlock> taken, taken_frequencies, which, places;
+  size_t so_far = 0;
+  const auto note = [&](size_t candidate, uint32_t frequency) {
+    found_at_[found + so_far] = static_cast<uint32_t>(begin + candidate);
+    found_documents_[found + so_far] = documents[begin + candidate];
+    found_frequencies_[found + so_far++] = frequency;
+  };
+  const std::span<const uint32_t> block_frequencies = frequencies();
+  if (least != kNoFrequency) {
+    const size_t m = kernels_.take_frequent(documents_.data(), block_frequencies.data(), documents_.size(), least,
+                                            taken.data(), taken_frequencies.data());
+    const size_t both = kernels_.find(documents + begin, n, taken.data(), m, which.data(), places.data());
+    for (size_t i = 0; i < both; ++i)
+      if (scores[begin + places[i]] <= ordinary) note(places[i], taken_frequencies[which[i]]);
+  }
+  size_t higher = 0;  // taken: their documents, taken_frequencies: which candidates they are
+  for (size_t i = 0; i < n; ++i) {
+    taken[higher] = documents[begin + i];
+    taken_frequencies[higher] = static_cast<uint32_t>(i);
+    higher += scores[begin + i] > ordinary ? 1 : 0;
+  }
+  const size_t both =
+      kernels_.find(documents_.data(), documents_.size(), taken.data(), higher, which.data(), places.data());
+  for (size_t i = 0; i < both; ++i) note(taken_frequencies[which[i]], block_frequencies[places[i]]);
+  return so_far;
 }
 
 // Notes candidates [begin, end) that a block has behind those already found, and returns how many.
@@ -493,7 +577,7 @@ size_t PrunedList<C, L>::Probe(size_t n, int32_t bound_needed, Probing probing, 
   MakeRoomToFind(n);
   const size_t found = !has_blocks()  ? FindInFlat(n, documents)
                        : has_windows_ ? FindInWindows(n, documents)
-                                      : FindInBlocks(n, bound_needed, documents, scores);
+                                      : FindInBlocks(n, bound_needed, probing != Probing::kOptional, documents, scores);
   if (has_blocks()) {
     if (has_windows_) postings_read_ += found;
     if (probing != Probing::kExcluded)

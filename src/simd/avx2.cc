@@ -821,6 +821,21 @@ ASHLAR_AVX2_INLINE __m256i MoveTogether(__m256i x, uint32_t bits) {
   return _mm256_permutevar8x32_epi32(x, _mm256_cvtepu8_epi32(Load8Bytes(kGather8[bits].bytes)));
 }
 
+ASHLAR_AVX2 size_t TakeFrequent(const uint32_t* documents, const uint32_t* frequencies, size_t n, uint32_t limit,
+                                uint32_t* taken, uint32_t* taken_frequencies) {
+  const __m256i limits = _mm256_set1_epi32(static_cast<int>(limit));
+  size_t k = 0;
+  for (size_t i = 0; i < n; i += kStep) {
+    const __m256i f = Load(frequencies + i);
+    const uint32_t reached = MaskOf32(_mm256_cmpeq_epi32(_mm256_max_epu32(f, limits), f));
+    const uint32_t bits = reached & (n - i < kStep ? (1u << (n - i)) - 1 : 0xFF);
+    Store(taken + k, MoveTogether(Load(documents + i), bits));
+    Store(taken_frequencies + k, MoveTogether(f, bits));
+    k += static_cast<size_t>(_mm_popcnt_u32(bits));
+  }
+  return k;
+}
+
 ASHLAR_AVX2 size_t KeepAtLeast(uint32_t* documents, int32_t* scores, size_t n, int32_t more, int32_t limit) {
   const int64_t least = int64_t{limit} - more;
   if (least > INT32_MAX) return 0;
@@ -876,6 +891,7 @@ const Kernels kAvx2Kernels = {
     .find = Find,
     .first_at_least = FirstAtLeast,
     .maximum = Maximum,
+    .take_frequent = TakeFrequent,
     .keep_at_least = KeepAtLeast,
 };
 

@@ -667,6 +667,20 @@ ASHLAR_AVX512 int32_t Maximum(const int32_t* values, size_t n) {
   return _mm512_reduce_max_epi32(highest);
 }
 
+ASHLAR_AVX512 size_t TakeFrequent(const uint32_t* documents, const uint32_t* frequencies, size_t n, uint32_t limit,
+                                  uint32_t* taken, uint32_t* taken_frequencies) {
+  const __m512i below_all = _mm512_set1_epi32(static_cast<int>(limit - 1));
+  size_t k = 0;
+  for (size_t i = 0; i < n; i += kStep) {
+    const __m512i f = Load(frequencies + i);
+    const __mmask16 reached = _mm512_mask_cmplt_epu32_mask(Below(i, n), below_all, f);
+    Store(taken + k, _mm512_maskz_compress_epi32(reached, Load(documents + i)));
+    Store(taken_frequencies + k, _mm512_maskz_compress_epi32(reached, f));
+    k += static_cast<size_t>(_mm_popcnt_u32(reached));
+  }
+  return k;
+}
+
 ASHLAR_AVX512 size_t KeepAtLeast(uint32_t* documents, int32_t* scores, size_t n, int32_t more, int32_t limit) {
   const int64_t least = int64_t{limit} - more;
   if (least > INT32_MAX) return 0;
@@ -721,6 +735,7 @@ const Kernels kAvx512Kernels = {
     .find = Find,
     .first_at_least = FirstAtLeast,
     .maximum = Maximum,
+    .take_frequent = TakeFrequent,
     .keep_at_least = KeepAtLeast,
 };
 

@@ -153,6 +153,10 @@ struct Kernels {
   // INT32_MIN if n is 0.
   int32_t (*maximum)(const int32_t* values, size_t n);
 
+  // Writes the (document, frequency) pairs whose frequency is at or above the limit, 1 or more, in order, and returns
+  // their number. All arrays are padded to 16.
+  size_t (*take_frequent)(const uint32_t* documents, const uint32_t* frequencies, size_t n, uint32_t limit,
+                          uint32_t* taken, uint32_t* taken_frequencies);
   // Keeps the (document, score) pairs with score + more >= limit, in order and in place, and returns their number. The
   // sum is not cut to 32 bits. Both arrays are padded to 16.
   size_t (*keep_at_least)(uint32_t* documents, int32_t* scores, size_t n, int32_t more, int32_t limit);

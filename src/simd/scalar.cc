@@ -453,6 +453,17 @@ int32_t Maximum(const int32_t* values, size_t n) {
   return highest;
 }
 
+size_t TakeFrequent(const uint32_t* documents, const uint32_t* frequencies, size_t n, uint32_t limit, uint32_t* taken,
+                    uint32_t* taken_frequencies) {
+  size_t k = 0;
+  for (size_t i = 0; i < n; ++i) {
+    taken[k] = documents[i];
+    taken_frequencies[k] = frequencies[i];
+    k += frequencies[i] >= limit ? 1 : 0;
+  }
+  return k;
+}
+
 size_t KeepAtLeast(uint32_t* documents, int32_t* scores, size_t n, int32_t more, int32_t limit) {
   size_t kept = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -504,6 +515,7 @@ const Kernels kScalarKernels = {
     .find = Find,
     .first_at_least = FirstAtLeast,
     .maximum = Maximum,
+    .take_frequent = TakeFrequent,
     .keep_at_least = KeepAtLeast,
 };
 

@@ -278,6 +278,53 @@ TEST_F(PrunedTest, EqualScoresEverywhere) {
 
 // The total of one word is known without walking over its documents, dead ones or not; that of few postings is counted
 // by the way; that of many is counted as bits.
+// Two words of which neither is rare: many candidates of the one meet each block of the other, and some of both occur
+// several times in a document.
+TEST_F(PrunedTest, PairsOfMiddlingWords) {
+  Options options;
+  options.create_if_missing = true;
+  options.durability = Durability::kOff;
+  const Schema schema = TextSchema();
+  ASSERT_OK_AND_ASSIGN(store_, Store::Open(directory_.path() + "/store", options, &schema));
+  constexpr uint64_t kOneIn[] = {10, 13, 20, 40, 90, 300};
+  Prng prng(12);
+  for (int batches = 0; batches < 50; ++batches) {
+    WriteBatch batch;
+    for (int i = 0; i < 1000; ++i) {
+      Document document;
+      document.Add("id", absl::StrCat(batches, "_", i));
+      std::string text = "w1";
+      uint64_t words = 1;
+      for (uint64_t word = 0; word < std::size(kOneIn); ++word) {
+        if (!prng.OneIn(kOneIn[word])) continue;
+        do {
+          absl::StrAppend(&text, " m", word);
+          ++words;
+        } while (prng.OneIn(4));
+      }
+      // Half of the documents are equally long.
+      const uint64_t length = i % 2 == 0 ? 30 : 10 + prng.Below(60);
+      while (words++ < length) absl::StrAppend(&text, " w2");
+      document.Add("body", text);
+      batch.Put(document);
+    }
+    ASSERT_OK(store_->Write(batch));
+  }
+  ASSERT_OK(store_->Flush());
+  for (size_t a = 0; a < std::size(kOneIn); ++a) {
+    for (size_t b = a + 1; b < std::size(kOneIn); ++b) {
+      for (const uint64_t k : {1, 10, 60}) {
+        SearchOptions search;
+        search.k = k;
+        search.b = (a + b) % 3 == 0 ? 0 : 0.75;
+        SCOPED_TRACE(absl::StrCat("m", a, " m", b, " k ", k));
+        ASSERT_NO_FATAL_FAILURE(ExpectSamePage(PlainWords(absl::StrCat("m", a, " m", b)), search));
+        ASSERT_NO_FATAL_FAILURE(ExpectSamePage(PlainWords(absl::StrCat("m", a, " m", b, " m5")), search));
+      }
+    }
+  }
+}
+
 TEST_F(PrunedTest, ExactTotals) {
   Fill({.documents = 60'000, .flushes = 2, .deletes = 3'000});
   for (const char* text : {"w1", "w3", "w900", "title:w2", "w1500 w1800", "w1500 -w1", "w1 w2", "w1 w2 w7 -w3",

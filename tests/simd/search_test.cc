@@ -131,6 +131,30 @@ TEST_P(SearchTest, KeepAtLeast) {
   }
 }
 
+TEST_P(SearchTest, TakeFrequent) {
+  for (size_t n = 0; n <= 200; ++n) {
+    for (const uint32_t limit : {1u, 2u, 3u, 9u, 0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFFu}) {
+      Output<uint32_t> documents(RoundUp(n, 16)), frequencies(RoundUp(n, 16));
+      std::vector<uint32_t> expected, expected_frequencies;
+      for (size_t i = 0; i < RoundUp(n, 16); ++i) {
+        documents.data()[i] = static_cast<uint32_t>(prng_.Next());
+        const uint32_t around = limit - static_cast<uint32_t>(prng_.Below(2));
+        frequencies.data()[i] = prng_.Below(3) == 0 ? around : static_cast<uint32_t>(1 + prng_.Below(4));
+        if (i >= n || frequencies.data()[i] < limit) continue;
+        expected.push_back(documents.data()[i]);
+        expected_frequencies.push_back(frequencies.data()[i]);
+      }
+      Output<uint32_t> taken(RoundUp(n, 16)), taken_frequencies(RoundUp(n, 16));
+      const size_t k = kernels().take_frequent(documents.data(), frequencies.data(), n, limit, taken.data(),
+                                               taken_frequencies.data());
+      ASSERT_EQ(k, expected.size()) << "n " << n << " limit " << limit;
+      ASSERT_EQ(taken.First(k), expected);
+      ASSERT_EQ(taken_frequencies.First(k), expected_frequencies);
+      ASSERT_TRUE(taken.Intact() && taken_frequencies.Intact());
+    }
+  }
+}
+
 TEST(LevelTest, TheWishIsAnUpperLimit) {
   const auto levels = AvailableLevels();
   ASSERT_FALSE(levels.empty());
