@@ -103,7 +103,7 @@ class Pruned {
 
   void Run() {
     if (counts_all_) {
-      must_.empty() ? MergeAll() : FollowRarest();
+      must_.empty() ? AddAll() : FollowRarest();
     } else {
       if (adds_to_total_) out_.total_is_exact = false;
       if (out_.top.limit() == 0) return;
@@ -178,14 +178,20 @@ class Pruned {
   // --- few postings ---
   // Documents, ascending and with kNoDocument behind them, and their scores.
   struct Sorted {
-    const uint32_t* documents = &kNoDocuments;
-    const int32_t* scores = &kNoScore;
+    uint32_t* documents = nullptr;
+    int32_t* scores = nullptr;
     size_t n = 0;
   };
-  static constexpr uint32_t kNoDocuments = format::kNoDocument;
-  static constexpr int32_t kNoScore = 0;
-  static constexpr size_t kMerged = 4;  // lists at a time
-  void MergeAll();
+  struct MergeBuffer {
+    explicit MergeBuffer(std::pmr::memory_resource* memory) : documents(memory), scores(memory) {}
+    std::pmr::vector<uint32_t> documents;
+    std::pmr::vector<int32_t> scores;
+  };
+  static constexpr size_t kPadding = 16;  // of kernels
+  static constexpr size_t kMerged = 4;    // lists at a time
+  void AddAll();
+  size_t LongerLists(std::span<List* const> lists) const;
+  Sorted MergeShorter(std::span<List* const> from, std::array<MergeBuffer, 2>* buffers);
   template <size_t n>
   static size_t MergeOf(const Sorted* lists, uint32_t* documents, int32_t* scores);
   static size_t Merge(std::span<const Sorted> lists, uint32_t* documents, int32_t* scores);
@@ -264,38 +270,82 @@ class Pruned {
 
 // ---- Few postings.
 
-// All are decoded, merged by document, four lists at a time, and added.
+// All are decoded. Shorter lists are merged by document, four at a time. In the longer ones documents stay where they
+// are: those of shorter lists that they have are added there.
 template <class S, class C, class L>
-void Pruned<S, C, L>::MergeAll() {
-  std::pmr::vector<Sorted> lists(memory_);
+void Pruned<S, C, L>::AddAll() {
+  std::pmr::vector<List*> lists(memory_);  // longest first
   lists.reserve(lists_.size());
-  size_t postings = 0;
   for (List& list : lists_) {
     list.Flatten();
-    lists.push_back({list.documents().data(), list.contributions(), list.documents().size()});
-    postings += list.documents().size();
+    InsertSorted(&lists, &list, [](const List* a, const List* b) { return a->postings() > b->postings(); });
   }
-  // Of this round and the one before; with a sentinel behind each list.
-  std::array<std::pmr::vector<uint32_t>, 2> documents{std::pmr::vector<uint32_t>(memory_),
-                                                      std::pmr::vector<uint32_t>(memory_)};
-  std::array<std::pmr::vector<int32_t>, 2> scores{std::pmr::vector<int32_t>(memory_),
-                                                  std::pmr::vector<int32_t>(memory_)};
+  const size_t longer = LongerLists(lists);
+  for (size_t i = 1; i < longer; ++i)
+    for (size_t j = 0; j < i; ++j) lists[j]->TakeShared(lists[i]);
+  if (longer < lists.size()) {
+    std::array<MergeBuffer, 2> buffers{MergeBuffer(memory_), MergeBuffer(memory_)};
+    const Sorted merged = MergeShorter(std::span(lists).subspan(longer), &buffers);
+    size_t n = merged.n;
+    for (size_t j = 0; j < longer && n > 0; ++j) n = lists[j]->TakeShared(merged.documents, merged.scores, n);
+    OfferAll(merged.documents, merged.scores, n);
+  }
+  for (size_t i = 0; i < longer; ++i)
+    OfferAll(lists[i]->documents().data(), lists[i]->contributions(), lists[i]->documents().size());
+}
+
+// How many of these, longest first, had better not be merged with the others.
+template <class S, class C, class L>
+size_t Pruned<S, C, L>::LongerLists(std::span<List* const> lists) const {
+  // Cursors of words that must not occur move forward only, so documents must come in order.
+  if (!must_not_.empty() || lists.size() == 1) return 0;
+  constexpr uint64_t kMerge = 3, kLookUp = 4, kBlock = 25;  // ns, about: a posting, a posting, a block
+  uint64_t shorter = 0;
+  for (const List* list : lists) shorter += list->postings();
+  uint64_t least = UINT64_MAX, looking_up = 0, blocks = 0;  // `blocks`: of the longer ones
+  size_t best = 0;
+  for (size_t longer = 0; longer <= lists.size(); ++longer) {
+    uint64_t rounds = 0;
+    for (size_t n = lists.size() - longer; n > 1; n = (n + kMerged - 1) / kMerged) ++rounds;
+    const uint64_t cost = looking_up + kMerge * shorter * rounds + kLookUp * shorter * longer +
+                          kBlock * std::min(shorter * longer, blocks);
+    if (cost < least) {
+      least = cost;
+      best = longer;
+    }
+    if (longer == lists.size()) break;
+    const uint64_t postings = lists[longer]->postings();
+    shorter -= postings;
+    looking_up += kLookUp * postings * longer + kBlock * std::min(postings * longer, blocks);
+    blocks += postings / simd::kBlock + 1;
+  }
+  return best;
+}
+
+template <class S, class C, class L>
+auto Pruned<S, C, L>::MergeShorter(std::span<List* const> from, std::array<MergeBuffer, 2>* buffers) -> Sorted {
+  std::pmr::vector<Sorted> lists(memory_);
+  lists.reserve(from.size());
+  size_t postings = 0;
+  for (List* list : from) {
+    lists.push_back(Sorted{list->flat_documents(), list->flat_contributions(), list->documents().size()});
+    postings += list->documents().size();
+  }
   for (size_t round = 0; lists.size() > 1; ++round) {
-    std::pmr::vector<uint32_t>& to_documents = documents[round % 2];
-    std::pmr::vector<int32_t>& to_scores = scores[round % 2];
-    to_documents.resize(postings + lists.size());
-    to_scores.resize(postings + lists.size());
+    MergeBuffer& to = (*buffers)[round % 2];
+    to.documents.resize(postings + lists.size() + kPadding);
+    to.scores.resize(postings + lists.size() + kPadding);
     std::pmr::vector<Sorted> merged(memory_);
     size_t end = 0;
     for (size_t i = 0; i < lists.size(); i += kMerged) {
-      const std::span<const Sorted> from(&lists[i], std::min(kMerged, lists.size() - i));
-      const size_t n = Merge(from, &to_documents[end], &to_scores[end]);
-      merged.push_back({&to_documents[end], &to_scores[end], n});
+      const std::span<const Sorted> some(&lists[i], std::min(kMerged, lists.size() - i));
+      const size_t n = Merge(some, &to.documents[end], &to.scores[end]);
+      merged.push_back({&to.documents[end], &to.scores[end], n});
       end += n + 1;
     }
     lists.swap(merged);
   }
-  OfferAll(lists[0].documents, lists[0].scores, lists[0].n);
+  return lists[0];
 }
 
 // Adds what n lists have for a document. No branch on the values: they have no pattern.

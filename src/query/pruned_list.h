@@ -115,6 +115,20 @@ class PrunedList {
     ShowFlat();
   }
 
+  // Of a list that is decoded whole; to be changed by who takes them over. Behind the documents is format::kNoDocument.
+  uint32_t* flat_documents() { return flat_documents_.data(); }
+  int32_t* flat_contributions() { return flat_contributions_.data(); }
+  // Of a list that is decoded whole: adds the contributions of those of n documents, ascending, that it has, and takes
+  // these out; returns how many are left. Both arrays are padded to 16.
+  size_t TakeShared(uint32_t* documents, int32_t* contributions, size_t n);
+  // The same with all of another such list.
+  void TakeShared(PrunedList* from) {
+    const size_t kept =
+        TakeShared(from->flat_documents_.data(), from->flat_contributions_.data(), from->documents_.size());
+    std::fill_n(from->flat_documents_.begin() + static_cast<ptrdiff_t>(kept), kBehind, format::kNoDocument);
+    from->documents_ = {from->flat_documents_.data(), kept};
+  }
+
   // --- windows ---
   void BoundWindows(uint32_t windows, uint32_t document_count);
   int32_t window_bound(uint32_t window) const { return window_bounds_[window]; }
@@ -180,7 +194,7 @@ class PrunedList {
   static constexpr uint32_t kNoFrequency = 0xFFFFFFFFu;
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   static constexpr int32_t kUnknownBound = INT32_MAX / 2;  // before BoundWindows
-  static constexpr size_t kBehind = 8;                     // a flat list's documents are padded by as many
+  static constexpr size_t kBehind = 16;                    // a flat list's documents are padded by as many
   static size_t Padded(size_t n) { return (n + 15) / 16 * 16; }
 
   void DecodeShort() {
@@ -569,6 +583,26 @@ size_t PrunedList<C, L>::FindInFlat(size_t n, const uint32_t* documents) {
     for (size_t i = so_far; i < found; ++i) found_contributions_[i] = contributions_[at + places_[i]];
   }
   return found;
+}
+
+template <class C, class L>
+size_t PrunedList<C, L>::TakeShared(uint32_t* documents, int32_t* contributions, size_t n) {
+  constexpr int32_t kTaken = -1;
+  MakeRoomToFind(n);
+  size_t taken = 0;
+  for (size_t begin = 0, end = 0, at = 0; begin < n; begin = end) {
+    at += kernels_.lower_bound(documents_.data() + at, documents_.size() - at, documents[begin]);
+    if (at == documents_.size()) break;
+    const std::span<const uint32_t> part = documents_.subspan(at, std::min(documents_.size() - at, simd::kBlock));
+    end = std::max(EndOfThose(part.back(), documents, begin, n), begin + 1);
+    const size_t found = FindIn(part, documents, begin, end, 0);
+    for (size_t i = 0; i < found; ++i) {
+      flat_contributions_[at + places_[i]] += contributions[found_at_[i]];
+      contributions[found_at_[i]] = kTaken;
+    }
+    taken += found;
+  }
+  return taken == 0 ? n : kernels_.keep_at_least(documents, contributions, n, 0, kTaken + 1);
 }
 
 template <class C, class L>
