@@ -149,19 +149,33 @@ bool Window::ExceptionsAreValid() const {
   return true;
 }
 
-uint32_t Window::ExceptionAt(uint32_t offset) const {
-  // Halves to few, and counts among those what is before: no branch that has no pattern.
-  constexpr size_t kCounted = 32;
+size_t Window::FirstException(uint32_t offset) const {
   size_t low = 0, n = shape_.exceptions;
-  while (n > kCounted) {
-    const size_t half = n / 2;
-    low += LoadU16(exception_offsets_ + 2 * (low + half - 1)) < offset ? half : 0;
-    n -= half;
+  while (n > 0) {
+    const size_t half = (n + 1) / 2;
+    const bool before = LoadU16(exception_offsets_ + 2 * (low + half - 1)) < offset;
+    low += before ? half : 0;
+    n = before ? n - half : half - 1;
   }
-  size_t before = 0;
-  for (size_t i = 0; i < n; ++i) before += LoadU16(exception_offsets_ + 2 * (low + i)) < offset ? 1 : 0;
-  low += before;
-  if (low == shape_.exceptions || LoadU16(exception_offsets_ + 2 * low) != offset) return 0;
+  return low;
+}
+
+uint32_t Window::ExceptionAt(uint32_t offset, size_t* from) const {
+  // Counts among the next few what is before: no branch that has no pattern. Most often these are enough.
+  constexpr size_t kCounted = 16;
+  const size_t n = shape_.exceptions;
+  size_t low = *from;
+  for (size_t before = kCounted; before == kCounted && low < n; low += before) {
+    const size_t counted = std::min(kCounted, n - low);
+    before = 0;
+    if (counted == kCounted) {
+      for (size_t i = 0; i < kCounted; ++i) before += LoadU16(exception_offsets_ + 2 * (low + i)) < offset ? 1 : 0;
+    } else {
+      for (size_t i = 0; i < counted; ++i) before += LoadU16(exception_offsets_ + 2 * (low + i)) < offset ? 1 : 0;
+    }
+  }
+  *from = low;
+  if (low == n || LoadU16(exception_offsets_ + 2 * low) != offset) return 0;
   const uint32_t frequency = LoadU32(exception_frequencies_ + 4 * low);
   return IsException(frequency) ? frequency : 0;
 }
@@ -209,9 +223,10 @@ bool Window::DecodeSlice(uint32_t slice, uint32_t first_document, uint32_t* docu
   if (n != expected) return false;
   if (!has_exceptions()) return true;
   const uint32_t escaped = all_ones_ + (bitmap_ == nullptr ? 0 : 1);
+  size_t exception = FirstException(begin);
   for (uint32_t i = 0; i < n; ++i) {
     if (frequencies[i] != escaped) continue;
-    frequencies[i] = ExceptionAt(documents[i] - first_document);
+    frequencies[i] = ExceptionAt(documents[i] - first_document, &exception);
     if (frequencies[i] == 0) return false;
   }
   return true;

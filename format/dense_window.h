@@ -65,8 +65,15 @@ class Window {
   const uint16_t* ranks() const { return ranks_; }
   // What stands for an exception, among values plus 1 in a bitmap.
   uint32_t escape() const { return all_ones_ + (bitmap_ == nullptr ? 0u : 1u); }
-  // The frequency of a document for which there is an exception; 0 if there is none.
-  uint32_t ExceptionAt(uint32_t offset) const;
+  // The frequency of a document for which there is an exception; 0 if there is none. `from`: no exception before it is
+  // of this or a later document; moved on to this one. O(exceptions passed over).
+  uint32_t ExceptionAt(uint32_t offset, size_t* from) const;
+  uint32_t ExceptionAt(uint32_t offset) const {
+    size_t from = FirstException(offset);
+    return ExceptionAt(offset, &from);
+  }
+  // The first exception that is of this or a later document. O(log exceptions).
+  size_t FirstException(uint32_t offset) const;
 
   // 0 if the document is not there. `offset` is below kWindowDocuments. Damage shows as 0, and at the latest in
   // DecodeSlice.

@@ -465,13 +465,14 @@ size_t PrunedList<C, L>::FindInWindow(const format::Window& values, const uint32
                             places_.data());
   }
   const uint32_t escape = values.has_exceptions() ? values.escape() : 0;
-  size_t n = found;
+  size_t n = found, exception = 0;
   for (size_t i = begin; i < end; ++i) {
     const uint32_t value = places_[i - begin];
     if (value == 0) continue;
     found_at_[n] = static_cast<uint32_t>(i);
     found_documents_[n] = documents[i];
-    found_frequencies_[n] = value == escape ? values.ExceptionAt(documents[i] % format::kWindowDocuments) : value;
+    found_frequencies_[n] =
+        value == escape ? values.ExceptionAt(documents[i] % format::kWindowDocuments, &exception) : value;
     n += found_frequencies_[n] != 0 ? 1 : 0;
   }
   return n - found;
