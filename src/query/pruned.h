@@ -57,7 +57,12 @@ class Pruned {
   }
   // Whether it is faster than reading one document after the other.
   static bool IsWorthIt(const OpenedTerms<C, L>& terms) {
-    return (HasMust(terms) ? RarestOf(terms) : PostingsOf(terms)) > kVeryFewPostings;
+    if (!HasMust(terms)) return PostingsOf(terms) > kVeryFewPostings;
+    // One by one, each look-up in a list of many postings decodes a block.
+    const uint64_t rarest = RarestOf(terms);
+    const auto long_lists = static_cast<uint64_t>(std::count_if(
+        terms.begin(), terms.end(), [](const Term& term) { return term.cursor.postings() >= simd::kBlock; }));
+    return rarest > kVeryFewPostings || rarest * long_lists > kVeryFewLookUps;
   }
 
   // `adds_to_total`: what it offers counts, and the total is exact if that is all. Otherwise somebody else counts.
@@ -120,6 +125,7 @@ class Pruned {
   static constexpr uint32_t kBlocksPerGroup = static_cast<uint32_t>(format::kBlocksPerGroup);
   static constexpr uint64_t kFewPostings = 8192;
   static constexpr uint64_t kVeryFewPostings = 64;
+  static constexpr uint64_t kVeryFewLookUps = 8;
   static constexpr uint64_t kSkippedPostings = 1024;  // from which on looking for the best blocks of one list pays
   static constexpr size_t kPrimingPostings = 512;
   static constexpr uint64_t kPrimedMax = 1000;  // hits; for more, priming is most of the work

@@ -70,7 +70,7 @@ class PrunedPhrase {
   }
 
  private:
-  static constexpr uint32_t kFewPostings = 2048;
+  static constexpr uint32_t kFewPostings = 400;
   class List;
 
   List& lead() { return lists_[0]; }
