@@ -762,6 +762,26 @@ end
 load put 100..101
 delete 100
 merge
+
+# --- what takes more than one thing to go wrong
+
+# A flush takes numbers beyond that of a merge whose file is half written.
+workload numbers_beyond_a_merge_sync durability=sync
+put 0..2
+flush
+put 3..5
+flush
+at merge_copying put 6
+at merge_copying flush
+merge
+put 4
+
+# A batch and the void record that takes its place are both reported as failed, and only one of them may get to the disk.
+workload lost_void_sync durability=sync
+put 0..1
+fault write 2 done
+put 2
+put 3
 )";
 
 }  // namespace

@@ -38,6 +38,7 @@ class Parser {
   absl::Status ParseParts(const Words& words, Operation* operation, std::vector<Operation>* operations) const;
   absl::Status ParsePart(const Words& words, std::vector<BatchPart>* parts) const;
   absl::StatusOr<Operation> ParseUpkeep(const Words& words) const;
+  absl::StatusOr<Operation> ParseFault(const Words& words) const;
   absl::Status ParseAt(const Words& words);
 
   const std::string_view text_;
@@ -107,7 +108,7 @@ absl::Status Parser::ParseLine(const Words& words) {
     operation.line = line_;
     return ParseParts(words, &operation, &operations);
   }
-  ASHLAR_ASSIGN_OR_RETURN(Operation operation, ParseUpkeep(words));
+  ASHLAR_ASSIGN_OR_RETURN(Operation operation, verb == "fault" ? ParseFault(words) : ParseUpkeep(words));
   operation.line = line_;
   if (operation.kind == Operation::Kind::kReopen || operation.kind == Operation::Kind::kKill) {
     ASHLAR_RETURN_IF_ERROR(ParseOptions(words, 1, &now_));
@@ -136,6 +137,22 @@ absl::Status Parser::ParseAt(const Words& words) {
     operations[i].at = step->second;
   }
   return absl::OkStatus();
+}
+
+// "fault write 2 done": the next two writes are done and reported as failed.
+absl::StatusOr<Operation> Parser::ParseFault(const Words& words) const {
+  static const std::map<std::string, env::SimOp> kOps = {{"write", env::SimOp::kWrite}, {"sync", env::SimOp::kSync}};
+  const auto op = words.size() > 2 ? kOps.find(words[1]) : kOps.end();
+  const std::optional<uint64_t> times = words.size() > 2 ? Number(words[2]) : std::nullopt;
+  const bool done = words.size() == 4 && words[3] == "done";
+  if (op == kOps.end() || times.value_or(0) == 0 || (words.size() > 3 && !done))
+    return Bad("'fault' needs 'write' or 'sync', how often, and perhaps 'done'");
+  Operation operation;
+  operation.kind = Operation::Kind::kFault;
+  operation.fault.op = op->second;
+  operation.fault.times = *times;
+  if (done) operation.fault.effect = env::SimFault::Effect::kFailsAfterwards;
+  return operation;
 }
 
 absl::StatusOr<Operation> Parser::ParseUpkeep(const Words& words) const {

@@ -14,6 +14,7 @@
 #include "ashlar/options.h"
 #include "ashlar/schema.h"
 #include "src/env/env.h"
+#include "src/env/sim_env.h"
 #include "src/testing/oracle.h"
 
 namespace ashlar::testing {
@@ -39,6 +40,7 @@ struct Operation {
     kWait,
     kReopen,  // closes, then opens
     kKill,    // the process dies, the page cache stays; then opens
+    kFault,   // of operations to come
   };
   Kind kind = Kind::kWrite;
   std::vector<BatchPart> parts;  // kWrite; none: an empty batch
@@ -47,6 +49,7 @@ struct Operation {
   uint64_t number = 0;             // kMerge: segments, kWait: milliseconds
   std::string name;                // kAddField
   std::optional<env::WorkStep> at;  // done when work in a later operation reaches this step; only kWrite, kSync, kFlush
+  env::SimFault fault;             // kFault
   bool must_fail = false;          // kWrite: the batch breaks a rule, so nothing of it may be seen
   int line = 0;
 };

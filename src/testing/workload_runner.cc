@@ -242,6 +242,9 @@ absl::Status WorkloadRunner::Do(const Operation& operation) {
     case Operation::Kind::kWait:
       disk_->AdvanceClock(operation.number * 1'000'000);
       return absl::OkStatus();
+    case Operation::Kind::kFault:
+      disk_->AddFault(operation.fault);
+      return absl::OkStatus();
     case Operation::Kind::kReopen:
       ASHLAR_RETURN_IF_ERROR(CompareNow());
       ASHLAR_RETURN_IF_ERROR(CloseStore());

@@ -53,13 +53,13 @@ TEST(LabTest, Language) {
                        ParseWorkloads("workload a durability=os mode=array  # a comment\n"
                                       "repeat 2\nput 1..3 words=4\nend\n"
                                       "batch put 1; delete 2 watermark=7 durability=sync\nempty\n"
-                                      "merge 2\nkill durability=off\nload put 8..9\nreopen\n",
+                                      "merge 2\nkill durability=off\nload put 8..9\nreopen\nfault write 2 done\n",
                                       "text"));
   ASSERT_EQ(workloads.size(), 1u);
   const Workload& workload = workloads[0];
   EXPECT_EQ(workload.options.durability, Durability::kOs);
   EXPECT_EQ(workload.options.open_mode, OpenMode::kArray);
-  ASSERT_EQ(workload.operations.size(), 12u);
+  ASSERT_EQ(workload.operations.size(), 13u);
   EXPECT_EQ(workload.operations[5].parts[0].key, 3u);
   EXPECT_EQ(workload.operations[5].parts[0].words, 4u);
   EXPECT_EQ(workload.operations[6].parts.size(), 2u);
@@ -70,13 +70,16 @@ TEST(LabTest, Language) {
   EXPECT_EQ(workload.operations[9].options->durability, Durability::kOff);
   EXPECT_TRUE(workload.operations[10].write.keys_are_new);
   EXPECT_EQ(workload.operations[11].options->durability, Durability::kOff);
+  EXPECT_EQ(workload.operations[12].fault.op, env::SimOp::kWrite);
+  EXPECT_EQ(workload.operations[12].fault.times, 2u);
 }
 
 TEST(LabTest, LanguageErrorsNameTheLine) {
   for (const char* const text :
        {"put 1\n", "workload\n", "workload a\nfly\n", "workload a\nput x\n", "workload a\nput 3..1\n",
         "workload a\nrepeat 0\nend\n", "workload a\nrepeat 2\nput 1\n", "workload a\nend\n", "workload a what=1\n",
-        "workload a\nput 1 watermark=x\n", "workload a\nbatch fly 1\n", "workload a\nwait\n"}) {
+        "workload a\nfault fly 1\n", "workload a\nfault write\n", "workload a\nfault write 0\n",
+        "workload a\nfault sync 1 fly\n", "workload a\nput 1 watermark=x\n", "workload a\nbatch fly 1\n", "workload a\nwait\n"}) {
     const auto parsed = ParseWorkloads(text, "text");
     EXPECT_CODE(parsed, kInvalidArgument) << text;
     EXPECT_NE(std::string(parsed.status().message()).find("text:"), std::string::npos) << parsed.status();
@@ -120,6 +123,20 @@ TEST(LabTest, MutationsAreFound) {
   ASSERT_OK(results);
   for (const MutationResult& result : *results)
     EXPECT_TRUE(result.found) << result.site << " was switched off and nothing noticed";
+}
+
+// Sites that one workload was written for.
+TEST(LabTest, MutationsAreFoundByTheirWorkload) {
+  for (const auto& [site, workload] : {std::pair("merge.number_beyond", "numbers_beyond_a_merge_sync"),
+                                       std::pair("open.secures_void", "lost_void_sync")}) {
+    CrashLabOptions options;
+    options.drivers = {Driver::kExhaustive};
+    options.workloads = workload;
+    const auto results = RunMutations(options, {site});
+    ASSERT_OK(results);
+    EXPECT_TRUE((*results)[0].found) << site << " was switched off and " << workload << " did not notice";
+    RunLab(options);
+  }
 }
 
 // Runs that once found something. What they do has changed since with every step that was added to a flush, so which site they
