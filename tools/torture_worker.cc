@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -54,6 +55,7 @@ struct Arguments {
   uint64_t acknowledged = 0;  // what the killed writers had said
   uint64_t flushed = 0;
   uint64_t snapshots = 100;
+  Scheduler scheduler = Scheduler::kCooperative;
   bool big = false;  // documents of some 20 KB, so that a flush takes many writes
 };
 
@@ -246,6 +248,7 @@ Options WriterOptions(const Arguments& arguments) {
   Options options;
   options.create_if_missing = true;
   options.durability = arguments.durability;
+  options.scheduler = arguments.scheduler;
   options.interval_ms = 5;
   options.overlay_bytes_max = 256 * 1024;  // flushed and merged by itself now and then
   options.journal_file_bytes_min = 16 * 1024;
@@ -546,7 +549,8 @@ class FullDisk {
 
 // ---- Killing at a system call.
 
-// Each call stops twice, at its entry and at its exit; the kill comes at the entry, so the call is not made any more.
+// Each call stops its thread twice, at its entry and at its exit; all threads count. Of one thread the kill comes at an entry, so
+// that the call is not made any more; of two, who stops then is the system's choice.
 int KillAtCall(uint64_t calls, char** command) {
   const pid_t child = ::fork();
   if (child < 0) return 1;
@@ -559,12 +563,19 @@ int KillAtCall(uint64_t calls, char** command) {
   }
   int status = 0;
   if (::waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) return 1;
-  ::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+  ::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE);
   uint64_t stops = 0;
+  pid_t thread = child;
   long pass_on = 0;  // NOLINT: ptrace's type
   for (;;) {
-    if (::ptrace(PTRACE_SYSCALL, child, nullptr, pass_on) != 0) return 1;
-    if (::waitpid(child, &status, 0) != child) return 1;
+    // A thread that was to go on may have died with the others.
+    if (thread != 0 && ::ptrace(PTRACE_SYSCALL, thread, nullptr, pass_on) != 0 && errno != ESRCH) return 1;
+    thread = ::waitpid(-1, &status, __WALL);
+    if (thread < 0) return 1;
+    if (!WIFSTOPPED(status) && thread != child) {
+      thread = 0;
+      continue;
+    }
     if (WIFEXITED(status)) return WEXITSTATUS(status);
     if (WIFSIGNALED(status)) {
       std::fprintf(stderr, "torture-worker: ended by signal %d\n", WTERMSIG(status));
@@ -574,7 +585,8 @@ int KillAtCall(uint64_t calls, char** command) {
     pass_on = at_call || WSTOPSIG(status) == SIGTRAP || WSTOPSIG(status) == SIGSTOP ? 0 : WSTOPSIG(status);
     if (!at_call || ++stops < 2 * calls + 1) continue;
     ::kill(child, SIGKILL);
-    ::waitpid(child, &status, 0);
+    while (::waitpid(-1, &status, __WALL) > 0) {
+    }
     return kExitKilled;
   }
 }
@@ -597,6 +609,10 @@ bool ParseArguments(int argc, char** argv, Arguments* arguments) {
     const std::string name = argv[i];
     if (name == "--big") {
       arguments->big = true;
+      continue;
+    }
+    if (name == "--background") {
+      arguments->scheduler = Scheduler::kBackground;
       continue;
     }
     if (++i == argc) return false;
