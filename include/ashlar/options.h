@@ -29,6 +29,7 @@ enum class OpenMode : uint8_t {
 
 // Who writes full overlays into segments and merges segments. Never changes an answer.
 enum class Scheduler : uint8_t {
+  kAuto,         // kBackground for stores on disk, if the system gives a thread; else kCooperative. Stats say which
   kCooperative,  // the call that fills the overlay, after its batch is acknowledged to all others; and RunPending()
   kBackground,   // a thread of the store's own; a call waits only when memory is at its limit
 };
@@ -46,8 +47,8 @@ struct Options {
   uint64_t batch_bytes_max = uint64_t{64} << 20;   // a larger batch is ResourceExhausted
   uint64_t journal_file_bytes_min = uint64_t{256} << 10;  // of the first journal file; each is twice the one before, to 64 MiB
   uint32_t merge_factor = 8;                       // segments of one size tier before they are merged; 0: never by itself
-  Scheduler scheduler = Scheduler::kCooperative;   // kBackground: Unavailable if the system gives no thread
-  uint64_t merge_bytes_per_second = 0;             // kBackground: merges that are due write no faster; 0: no limit
+  Scheduler scheduler = Scheduler::kAuto;          // kBackground: ResourceExhausted if the system gives no thread
+  uint64_t merge_bytes_per_second = 0;             // with a thread: merges that are due write no faster; 0: no limit
   // kMapped: a file that somebody shortens, or a disk that fails, under a mapping gives DataLoss and not a signal. For that
   // the first such store of the process installs a SIGBUS handler, which passes on every fault that is not in a mapping of
   // ours. False: none is installed, and such a fault ends the process. See docs/adr/0006.
@@ -123,7 +124,7 @@ struct Stats {
   int64_t last_failure_ms = 0;
   std::string analyzer_identity;         // of the store
   std::string analyzer_identity_build;   // of this build; another one: see docs/architecture.md, "Analyzer identity"
-  Scheduler scheduler = Scheduler::kCooperative;  // the one in use
+  Scheduler scheduler = Scheduler::kCooperative;  // the one in use: never kAuto
   bool merges_are_paused = false;
   double write_amplification = 0;  // bytes of segments written since the opening, by byte flushed; 0: nothing was flushed
   std::map<std::string, uint64_t> counters;  // "flushes", "merges", "journal_syncs", "tokens_cut", ...

@@ -177,7 +177,8 @@ absl::Status Engine::StartWriting() {
 }
 
 absl::Status Engine::StartScheduler(const Options& options) {
-  if (options.scheduler == Scheduler::kCooperative) return absl::OkStatus();
+  const bool tries = options.scheduler == Scheduler::kAuto && env_.has_threads;
+  if (!tries && options.scheduler != Scheduler::kBackground) return absl::OkStatus();
   background_ = true;
   const absl::Status started = scheduler_->Start([this] { return WorkInBackground(); });
   if (started.ok()) {
@@ -185,7 +186,7 @@ absl::Status Engine::StartScheduler(const Options& options) {
     return started;
   }
   background_ = false;
-  return started;
+  return tries ? absl::OkStatus() : started;
 }
 
 // Without a journal, what was replayed must be safe before more comes, and sequences must be reserved.

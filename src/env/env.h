@@ -180,6 +180,7 @@ struct Env {
   Clock* clock = nullptr;
   Entropy* entropy = nullptr;
   WorkObserver* observer = nullptr;  // may be null
+  bool has_threads = false;          // stores may do their work in a thread unless told otherwise; false: runs repeat
 };
 
 // The operating system's. Process-wide, never destroyed.

@@ -523,7 +523,7 @@ Env PosixEnv() {
   static PosixFileSystem* const files = new PosixFileSystem;
   static PosixClock* const clock = new PosixClock;
   static PosixEntropy* const entropy = new PosixEntropy;
-  return {files, clock, entropy};
+  return {files, clock, entropy, nullptr, /*has_threads=*/true};
 }
 
 }  // namespace ashlar::env

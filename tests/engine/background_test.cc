@@ -377,6 +377,29 @@ TEST_F(BackgroundTest, AnAskedMergeGoesFirst) {
   ExpectRight();
 }
 
+TEST(SchedulerTest, StoresOnDiskHaveAThreadUnlessTheyAreToldOtherwise) {
+  const TempDir directory;
+  const Schema schema = TestSchema();
+  Options options;
+  options.create_if_missing = true;
+  ASSERT_OK_AND_ASSIGN(const auto on_disk, Store::Open(directory.Sub("auto"), options, &schema));
+  EXPECT_EQ(on_disk->GetStats().scheduler, Scheduler::kBackground);
+  ASSERT_OK_AND_ASSIGN(const auto in_memory, Store::OpenInMemory(schema, options));
+  EXPECT_EQ(in_memory->GetStats().scheduler, Scheduler::kCooperative);
+  options.scheduler = Scheduler::kCooperative;
+  ASSERT_OK_AND_ASSIGN(const auto without, Store::Open(directory.Sub("cooperative"), options, &schema));
+  EXPECT_EQ(without->GetStats().scheduler, Scheduler::kCooperative);
+  options.scheduler = Scheduler::kBackground;
+  ASSERT_OK_AND_ASSIGN(const auto asked_for, Store::OpenInMemory(schema, options));
+  EXPECT_EQ(asked_for->GetStats().scheduler, Scheduler::kBackground);
+  ASSERT_OK(on_disk->Close());
+  options.scheduler = Scheduler::kAuto;
+  options.read_only = true;
+  options.create_if_missing = false;
+  ASSERT_OK_AND_ASSIGN(const auto reader, Store::Open(directory.Sub("auto"), options));
+  EXPECT_EQ(reader->GetStats().scheduler, Scheduler::kCooperative);
+}
+
 // Everything at once; the answers are looked at when all is quiet, and pairs all the time (concurrency_test).
 TEST_F(BackgroundTest, ManyWritersWhileFlushesAndMergesRun) {
   options_.merge_factor = 2;

@@ -36,7 +36,7 @@ struct AddOptions {
   bool add_fields = false;
   std::string durability = "sync";
   std::string on_error = "stop";
-  std::string scheduler = "cooperative";
+  std::string scheduler;
 };
 
 // One line on the terminal that says how far things are; silent where standard error is not one.
@@ -292,13 +292,14 @@ void AddIngestCommand(Program* program) {
       ->check(CLI::IsMember({"stop", "skip"}))
       ->capture_default_str();
   command
-      ->add_option("--scheduler", add->scheduler,
-                   "Flush and merge in the background, or between batches (cooperative: no thread is started)")
+      ->add_option(
+          "--scheduler", add->scheduler,
+          "Flush and merge in the background, as far as there can be a thread, or between batches (cooperative)")
       ->check(CLI::IsMember({"background", "cooperative"}))
-      ->capture_default_str();
+      ->default_str("background");
   command->callback([=] {
     Options options = CommandOptions();
-    if (add->scheduler == "background") options.scheduler = Scheduler::kBackground;
+    if (add->scheduler == "cooperative") options.scheduler = Scheduler::kCooperative;
     if (!ParseDurability(add->durability, &options)) {
       throw CLI::ValidationError("--durability", "sync, interval, interval:MS (from 1), os or off");
     }
