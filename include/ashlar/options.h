@@ -45,7 +45,7 @@ struct Options {
   // writes wait for the flush, or get its error.
   uint64_t overlay_bytes_max = uint64_t{64} << 20;
   uint64_t batch_bytes_max = uint64_t{64} << 20;   // a larger batch is ResourceExhausted
-  uint64_t journal_file_bytes_min = uint64_t{256} << 10;  // of the first journal file; each is twice the one before, to 64 MiB
+  uint64_t journal_file_bytes_min = uint64_t{256} << 10;  // of the first; each is twice the one before, to overlay_bytes_max / 4
   uint32_t merge_factor = 8;                       // segments of one size tier before they are merged; 0: never by itself
   Scheduler scheduler = Scheduler::kAuto;          // kBackground: ResourceExhausted if the system gives no thread
   uint64_t merge_bytes_per_second = 0;             // with a thread: merges that are due write no faster; 0: no limit

@@ -198,7 +198,7 @@ absl::StatusOr<std::vector<std::string>> Engine::Strangers(const View& view, con
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
     bool ours = entry.name == kLockFileName || entry.name == journal::kStatusFileName ||
                 catalog::IsCatalogFile(entry.name) || journal::NumberOf(entry.name).has_value() ||
-                entry.name == journal::kSpareFileName || entry.name == journal::kNewFileName ||
+                journal::IsSpareFileName(entry.name) || entry.name == journal::kNewFileName ||
                 entry.name == journal::kNextFileName;
     if (const uint64_t number = segment::NumberOf(entry.name); number != 0)
       for (const std::shared_ptr<LiveSegment>& live : view.segments) ours |= live->entry().number == number;

@@ -407,6 +407,9 @@ absl::Status Engine::EnsureJournal() {
   const auto next_number = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return NextFileNumber(); };
   journal::WriterOptions options;
   options.first_file_bytes = options_.journal_file_bytes_min;
+  // A flush lets go of whole files only: smaller ones fit what an overlay needs, and are used again.
+  options.file_bytes_max = std::clamp(options_.overlay_bytes_max / 4, options_.journal_file_bytes_min,
+                                      journal::WriterOptions().file_bytes_max);
   if (replay_end_.sealed) {
     ASHLAR_ASSIGN_OR_RETURN(
         journal_, journal::Writer::Continue(env_, directory_, JournalContext(), replay_end_, next_number, options));

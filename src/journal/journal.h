@@ -50,7 +50,7 @@ struct Record {
 
 struct WriterOptions {
   uint64_t first_file_bytes = uint64_t{256} << 10;  // doubling from here
-  uint64_t file_bytes_max = uint64_t{64} << 20;
+  uint64_t file_bytes_max = uint64_t{64} << 20;     // but for a group that is larger
 };
 
 struct WriterCounters {
@@ -156,9 +156,10 @@ absl::StatusOr<ReplayEnd> Replay(env::Env env, const std::string& directory, con
 std::string FileName(uint64_t number);
 std::optional<uint64_t> NumberOf(std::string_view name);
 
-// A file set aside for recycling, and two in the making: by who appends, and by WriteSpare. None is ever read; all are ours to
-// remove.
+// Files set aside for recycling (the first one's name, and whether a name is of one), and two in the making: by who appends, and
+// by WriteSpare. None is ever read; all are ours to remove.
 inline constexpr std::string_view kSpareFileName = "journal-spare.jnl";
+bool IsSpareFileName(std::string_view name);
 inline constexpr std::string_view kNewFileName = "journal-new.jnl";
 inline constexpr std::string_view kNextFileName = "journal-next.jnl";
 

@@ -1,6 +1,7 @@
 // The journal's writing side (SPEC J-*). A file gets its name only when its zeros and its header are durable, and only
 // after the file before it was synced; so a file that can be seen vouches for everything before it.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -20,7 +21,8 @@ using format::RecordType;
 
 constexpr size_t kCopyBytes = size_t{1} << 20;
 
-// A new file of zeros. Really written, not reserved: a commit then changes no metadata, and a sync of it writes data only.
+// A new file of zeros. Really written, not reserved: a commit then changes no metadata, and a sync of it writes data
+// only.
 absl::StatusOr<std::unique_ptr<env::WritableFile>> CreateZeros(env::FileSystem& files, const std::string& path,
                                                                uint64_t bytes) {
   ASHLAR_ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
@@ -39,6 +41,12 @@ absl::StatusOr<std::unique_ptr<env::WritableFile>> CreateZeros(env::FileSystem& 
   return file;
 }
 constexpr int kNumberAttemptsMax = 1 << 16;
+
+// Files set aside: as many as one flush lets go of, so that where data keeps coming hardly a file is filled with zeros.
+constexpr size_t kSparesMax = 4;
+std::string SpareFileName(size_t i) {
+  return i == 0 ? std::string(kSpareFileName) : absl::StrCat("journal-spare-", i, ".jnl");
+}
 
 // Every file keeps room for the seal, so that closing never needs a new file.
 constexpr uint64_t kSealBytes = format::kRecordHeaderBytes;
@@ -120,7 +128,12 @@ class FileWriter : public Writer {
   };
   absl::StatusOr<Blank> OpenBlank(uint64_t capacity, uint64_t capacity_min);
   absl::StatusOr<Blank> OpenSpare(uint64_t capacity_min);
+  // Takes over a file, in the place of a smaller spare if there are as many as may be. False: it is of no use.
+  absl::StatusOr<bool> SetAside(const std::string& path, uint64_t bytes);
   absl::StatusOr<Blank> CreateBlank(uint64_t capacity);
+  bool HasSpare() const {
+    return std::any_of(spares_.begin(), spares_.end(), [](uint64_t bytes) { return bytes != 0; });
+  }
   // Goes over to a new file with room for `group_bytes`. The current file must be synced up to the tail.
   absl::Status StartFile(uint64_t group_bytes, const Tail& tail);
   format::JournalHeader MakeHeader(uint64_t number, const Tail& tail);
@@ -142,8 +155,10 @@ class FileWriter : public Writer {
   bool broken_ = false, sealed_ = false;
   bool seal_is_last_ = false;  // nothing was appended since the journal was continued
   WriterCounters counters_;
-  uint64_t spare_asked_in_ = 0;         // the file in which SpareWanted last asked for a spare
-  std::map<uint64_t, uint64_t> sizes_;  // of the files that exist, by number
+  uint64_t spare_asked_in_ = 0;  // the file in which SpareWanted last asked for a spare
+  uint64_t spare_asked_bytes_ = 0;
+  std::array<uint64_t, kSparesMax> spares_{};  // bytes of each spare; 0: there is none
+  std::map<uint64_t, uint64_t> sizes_;         // of the files that exist, by number
 };
 
 absl::Status FileWriter::CheckUsable() const {
@@ -174,6 +189,10 @@ absl::Status FileWriter::SyncDirectory() {
 absl::Status FileWriter::FindFiles() {
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, files_.List(directory_));
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
+    for (size_t i = 0; i < kSparesMax; ++i)
+      if (entry.is_file && entry.name == SpareFileName(i)) {
+        ASHLAR_ASSIGN_OR_RETURN(spares_[i], files_.FileSize(PathOf(entry.name)));
+      }
     const std::optional<uint64_t> number = NumberOf(entry.name);
     if (!entry.is_file || !number.has_value()) continue;
     ASHLAR_ASSIGN_OR_RETURN(sizes_[*number], files_.FileSize(PathOf(entry.name)));
@@ -364,7 +383,8 @@ absl::Status FileWriter::Sync() {
 absl::Status FileWriter::Seal(Sequence next_sequence) {
   // The seal says that everything before it is durable.
   if (SiteIsOn(Site::kJournalSyncBeforeSeal)) ASHLAR_RETURN_IF_ERROR(Sync());
-  RemoveQuietly(PathOf(kSpareFileName));  // a closed store keeps no empty file
+  for (size_t i = 0; i < kSparesMax; ++i)  // a closed store keeps no empty file
+    if (std::exchange(spares_[i], 0) != 0) RemoveQuietly(PathOf(SpareFileName(i)));
   sealed_ = seal_is_last_;
   if (sealed_) return file_->Close();
   JournalRecord seal;
@@ -409,16 +429,23 @@ absl::StatusOr<uint64_t> FileWriter::TakeNumber() {
 }
 
 absl::StatusOr<FileWriter::Blank> FileWriter::OpenSpare(uint64_t capacity_min) {
-  const std::string path = PathOf(kSpareFileName);
+  const auto largest = std::max_element(spares_.begin(), spares_.end());
+  if (*largest < capacity_min) return NotFound("no spare file is large enough");
+  const std::string path = PathOf(SpareFileName(static_cast<size_t>(largest - spares_.begin())));
+  *largest = 0;
   ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<env::WritableFile> file, files_.OpenForWrite(path));
-  if (file->size() >= capacity_min) {
-    // Else power loss might give the overwritten file its old name back, and nobody could tell whose it is.
-    if (SiteIsOn(Site::kJournalSpareSync)) ASHLAR_RETURN_IF_ERROR(files_.SyncDirectory(directory_));
-    return Blank{path, std::move(file), true};
-  }
-  file.reset();
-  RemoveQuietly(path);
-  return NotFound("the spare file is too small");
+  // Else power loss might give the overwritten file its old name back, and nobody could tell whose it is.
+  if (SiteIsOn(Site::kJournalSpareSync)) ASHLAR_RETURN_IF_ERROR(files_.SyncDirectory(directory_));
+  return Blank{path, std::move(file), true};
+}
+
+absl::StatusOr<bool> FileWriter::SetAside(const std::string& path, uint64_t bytes) {
+  const auto smallest = std::min_element(spares_.begin(), spares_.end());
+  // Not what a large batch blew up, nor files of the time when they were small.
+  if (bytes <= *smallest || bytes > options_.file_bytes_max || bytes < NextCapacity() / 2) return false;
+  ASHLAR_RETURN_IF_ERROR(files_.Rename(path, PathOf(SpareFileName(static_cast<size_t>(smallest - spares_.begin())))));
+  *smallest = bytes;
+  return true;
 }
 
 absl::StatusOr<FileWriter::Blank> FileWriter::CreateBlank(uint64_t capacity) {
@@ -523,33 +550,32 @@ absl::Status FileWriter::Rotate(const FileContext& context) {
 
 absl::Status FileWriter::Prepare() {
   ASHLAR_RETURN_IF_ERROR(CheckUsable());
-  ASHLAR_ASSIGN_OR_RETURN(const bool exists, files_.Exists(PathOf(kSpareFileName)));
-  if (exists) return absl::OkStatus();
-  ASHLAR_ASSIGN_OR_RETURN(const Blank blank, CreateBlank(NextCapacity()));
+  if (HasSpare()) return absl::OkStatus();
+  const uint64_t bytes = NextCapacity();
+  ASHLAR_ASSIGN_OR_RETURN(const Blank blank, CreateBlank(bytes));
   ++counters_.syncs;
   if (const absl::Status status = blank.file->Sync(); !status.ok()) {
     if (!absl::IsResourceExhausted(status)) broken_ = true;
     RemoveQuietly(blank.path);
     return status;
   }
-  return files_.Rename(blank.path, PathOf(kSpareFileName));
+  return SetAside(blank.path, bytes).status();
 }
 
 uint64_t FileWriter::SpareWanted() {
-  if (broken_ || sealed_ || spare_asked_in_ == number_ || end_ < capacity_ / 2) return 0;
+  if (broken_ || sealed_ || spare_asked_in_ == number_ || end_ < capacity_ / 2 || HasSpare()) return 0;
   spare_asked_in_ = number_;
-  const absl::StatusOr<bool> exists = files_.Exists(PathOf(kSpareFileName));
-  return exists.ok() && !*exists ? NextCapacity() : 0;
+  spare_asked_bytes_ = NextCapacity();
+  return spare_asked_bytes_;
 }
 
 absl::Status FileWriter::AdoptSpare() {
   const std::string path = PathOf(kNextFileName);
   absl::Status status = CheckUsable();
-  if (status.ok()) {
-    // One that became free meanwhile does as well.
-    const absl::StatusOr<bool> exists = files_.Exists(PathOf(kSpareFileName));
-    if (exists.ok() && !*exists) return files_.Rename(path, PathOf(kSpareFileName));
-    status = exists.status();
+  if (status.ok() && !HasSpare()) {  // one that became free meanwhile does as well
+    const absl::StatusOr<bool> adopted = SetAside(path, spare_asked_bytes_);
+    if (adopted.ok() && *adopted) return absl::OkStatus();
+    status = adopted.status();
   }
   RemoveQuietly(path);
   return status;
@@ -557,22 +583,25 @@ absl::Status FileWriter::AdoptSpare() {
 
 absl::Status FileWriter::DropBelow(uint64_t number) {
   ASHLAR_RETURN_IF_ERROR(CheckUsable());
-  ASHLAR_ASSIGN_OR_RETURN(bool has_spare, files_.Exists(PathOf(kSpareFileName)));
   while (!sizes_.empty()) {
     const auto [lowest, size] = *sizes_.begin();
     if (lowest >= number || lowest == number_) break;
     const std::string path = PathOf(FileName(lowest));
-    // One spare at most, and none that a rotation would find too small or that a large batch blew up.
-    const bool worth_keeping = !has_spare && size >= options_.first_file_bytes && size <= options_.file_bytes_max;
-    const absl::Status status = worth_keeping ? files_.Rename(path, PathOf(kSpareFileName)) : files_.Remove(path);
+    const absl::StatusOr<bool> kept = SetAside(path, size);
+    const absl::Status status = kept.ok() && !*kept ? files_.Remove(path) : kept.status();
     if (!status.ok() && !absl::IsNotFound(status)) return status;
-    has_spare = has_spare || worth_keeping;
     sizes_.erase(sizes_.begin());
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+bool IsSpareFileName(std::string_view name) {
+  for (size_t i = 0; i < kSparesMax; ++i)
+    if (name == SpareFileName(i)) return true;
+  return false;
+}
 
 absl::Status WriteSpare(env::Env env, const std::string& directory, uint64_t bytes) {
   const std::string path = env::JoinPath(directory, kNextFileName);

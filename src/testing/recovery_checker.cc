@@ -73,7 +73,7 @@ absl::Status CheckNoStrays(const env::Env& env, const std::string& directory) {
   size_t segments = 0;
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
     bool named = entry.name == engine::kLockFileName || entry.name == journal::kStatusFileName ||
-                 entry.name == journal::kSpareFileName;
+                 journal::IsSpareFileName(entry.name);
     // Generations whose removal was lost go with the next commit.
     if (catalog::IsCatalogFile(entry.name)) named = true;
     if (const auto number = journal::NumberOf(entry.name)) named = *number >= value.journal_number;

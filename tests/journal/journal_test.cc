@@ -160,6 +160,38 @@ TEST_F(JournalTest, DroppedFilesAreRecycledAndOldContentIsNeverRead) {
   EXPECT_FALSE(Exists(kNewFileName));
 }
 
+// Between two flushes nearly four files fill up.
+TEST_F(JournalTest, WhatOneFlushLetsGoIsEnoughForTheNext) {
+  auto writer = Create();
+  const auto spares = [this] {
+    const auto entries = env_.files->List(kDirectory);
+    return std::count_if(entries->begin(), entries->end(), [](const auto& one) { return IsSpareFileName(one.name); });
+  };
+  uint64_t created = 0;
+  const auto write = [&](Sequence first, Sequence last) {
+    for (Sequence s = first; s <= last; ++s) {
+      ASSERT_TRUE(Append(*writer, {MakeBatch(s, 700)}).ok());
+      if (s % 80 != 0) continue;
+      ASSERT_TRUE(writer->DropBelow(writer->end().number).ok());
+      EXPECT_LE(spares(), 4);
+      if (s == 320) created = writer->counters().files_created;
+    }
+  };
+  write(1, 800);
+  EXPECT_EQ(writer->counters().files_created, created);
+  EXPECT_GT(writer->counters().files_recycled, 20u);
+  EXPECT_GT(spares(), 2);
+  // Nor are they lost with the process.
+  ReplayOptions options = DefaultReplay();
+  options.first_number = writer->end().number;
+  const ReplayEnd end = ReplayAll(options).end;
+  writer = Create(end);
+  write(801, 1200);
+  EXPECT_LE(writer->counters().files_created, 1u);
+  ASSERT_TRUE(writer->Seal().ok());
+  EXPECT_EQ(spares(), 0);
+}
+
 TEST_F(JournalTest, PreparedFileIsTakenByTheNextRotation) {
   auto writer = Create();
   ASSERT_TRUE(writer->Prepare().ok());
