@@ -70,6 +70,7 @@ struct PendingWrite {
   absl::Status status;
   WriteResult result;
   bool done = false;  // guarded by the engine's queue mutex
+  ConditionVariable moved;  // it is done, or leads, or leads and need not wait for others any more
 };
 
 class Engine {
@@ -207,6 +208,7 @@ class Engine {
   // Waits for `write` to come to the queue's head, or to be done by who was there. Empty: done. Else the batches that the call
   // must write now, its own first, and then hand to Leave.
   std::vector<PendingWrite*> Lead(PendingWrite* write) ABSL_LOCKS_EXCLUDED(queue_mutex_);
+  void WaitForReturning(PendingWrite* leader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex_);
   void Leave(const std::vector<PendingWrite*>& group) ABSL_LOCKS_EXCLUDED(queue_mutex_);
   // Back-pressure: returns when the overlays are below twice their limit.
   absl::Status MakeRoom() ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
@@ -429,8 +431,10 @@ class Engine {
   std::atomic<bool> bulk_waits_{false};  // bulk_ is there
 
   Mutex queue_mutex_;
-  ConditionVariable queue_moved_;  // somebody was done, and somebody else may lead
   std::deque<PendingWrite*> queue_ ABSL_GUARDED_BY(queue_mutex_);
+  size_t returning_ ABSL_GUARDED_BY(queue_mutex_) = 0;     // of the last group: those who have not come again since
+  uint32_t waits_skipped_ ABSL_GUARDED_BY(queue_mutex_) = 0;  // so many groups don't wait for them, for nobody came
+  std::atomic<uint64_t> sync_ns_{0};                       // what the last sync took
 
   // Counters, readable without the writer's lock.
   mutable Mutex state_mutex_;
