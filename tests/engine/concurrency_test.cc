@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/env/sim_env.h"
 #include "tests/engine/random_store.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -100,6 +101,76 @@ TEST(ConcurrencyTest, GroupCommitSharesSyncs) {
   EXPECT_EQ(stats.counters.at("batches"), 320u);
   EXPECT_LE(stats.counters.at("groups"), 320u);
   EXPECT_LE(stats.counters.at("journal_syncs"), stats.counters.at("groups") + 8);
+}
+
+// Stands still but for the syncs of a disk, so that a leader waits until all have come whom it waits for; or runs, and nobody waits
+// for long.
+class SyncClock : public env::Clock {
+ public:
+  uint64_t MonotonicNs() override { return runs_.load() ? now_ns_ += 10'000'000 : now_ns_.load(); }
+  int64_t WallMs() override { return 0; }
+  void PassSync() { now_ns_ += 4'000'000; }
+  void Run() { runs_.store(true); }
+
+ private:
+  std::atomic<uint64_t> now_ns_{1};
+  std::atomic<bool> runs_{false};
+};
+
+struct SyncedStore {
+  SyncedStore() {
+    disk.SetHook([this](const env::SimOperation& operation) {
+      if (operation.op == env::SimOp::kSync) clock.PassSync();
+      return env::SimDisk::Decision();
+    });
+    env::Env env = disk.NewProcess();
+    env.clock = &clock;
+    Options options;
+    options.create_if_missing = true;
+    const Schema schema = PairSchema();
+    auto opened = OpenOn(env, "/store", options, &schema);
+    EXPECT_OK(opened);
+    store = *std::move(opened);
+  }
+  env::SimDisk disk{1};
+  SyncClock clock;
+  std::unique_ptr<Store> store;
+};
+
+// Whoever was in a group is in the next one, too: once all have been in one, all share each sync.
+TEST(GroupCommitTest, WritersDoNotTakeTurnsByHalves) {
+  SyncedStore synced;
+  constexpr uint64_t kWriters = 8, kGroups = 100;
+  std::atomic<uint64_t> begun{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (uint64_t w = 0; w < kWriters; ++w) {
+    threads.emplace_back([&, w] {
+      for (uint64_t i = 0; !stop.load(); ++i) {
+        EXPECT_OK(synced.store->Put(Doc("k" + std::to_string(w * 100 + i % 100), "x")));
+        if (i == 0) begun.fetch_add(1);
+      }
+    });
+  }
+  while (begun.load() < kWriters) std::this_thread::yield();
+  const auto before = synced.store->GetStats().counters;
+  auto after = before;
+  while (after.at("groups") < before.at("groups") + kGroups) after = synced.store->GetStats().counters;
+  stop.store(true);
+  synced.clock.Run();
+  for (std::thread& thread : threads) thread.join();
+  const uint64_t groups = after.at("groups") - before.at("groups"), batches = after.at("batches") - before.at("batches");
+  // The counters of a group are not raised in one moment.
+  EXPECT_LE(groups * kWriters, batches + kWriters);
+  EXPECT_LE(after.at("journal_syncs"), after.at("groups") + 8);
+}
+
+// The clock stands still: a wait would never end.
+TEST(GroupCommitTest, WhoIsAloneDoesNotWait) {
+  SyncedStore synced;
+  for (int i = 0; i < 50; ++i) ASSERT_OK(synced.store->Put(Doc("k", "alone")));
+  std::thread([&] { EXPECT_OK(synced.store->Put(Doc("k", "another one"))); }).join();
+  synced.clock.Run();
 }
 
 }  // namespace
