@@ -70,6 +70,22 @@ struct WriteResult {
   std::vector<bool> existed;   // one per operation: whether it replaced or deleted a live document
 };
 
+struct DeleteOptions {
+  WriteOptions write;  // of each batch; the watermark goes with the last one
+  // DeleteMatching: the text fields that words without a field search, as in SearchOptions.
+  std::vector<std::string> fields;
+  // 0: all deletes are one batch, all or nothing. Else batches of at most so many, in ascending order of DocumentId:
+  // each is atomic, and what a failure or a crash leaves undone a second call does. A delete in a batch takes about
+  // half a KB of memory while it is written.
+  uint64_t batch_documents_max = 0;
+};
+
+struct DeleteResult {
+  uint64_t documents = 0;  // deleted
+  uint64_t batches = 0;
+  Sequence sequence = 0;  // of the last batch; 0: none was written, for there was nothing to delete and no watermark
+};
+
 // What works and what does not. Where several apply, the later one of this list is shown, except that kDamaged gives way to
 // kNoSpace.
 enum class StoreState : uint8_t {

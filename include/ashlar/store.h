@@ -57,6 +57,19 @@ class Store final {
   absl::StatusOr<Sequence> PutIf(Document document, DocumentId expected);
   absl::StatusOr<bool> Delete(std::string key);  // whether it existed
 
+  // Deletes every document that the query matches, filters included, by ordinary deletes of its DocumentIds: journaled,
+  // as durable as any batch, seen by merges like any. What matches is decided on a snapshot taken by the call, and
+  // other writers go on meanwhile. Then what they do is as if it had come after: what they add stays, and so does what
+  // they put in the place of a document that matched. What they delete first is not counted. Loads with `keys_are_new`
+  // that are not flushed are not seen. DataLoss: damage keeps a part of the answer from being told, and nothing was
+  // deleted. ResourceExhausted: the batch is larger than batch_bytes_max; see DeleteOptions::batch_documents_max. The
+  // cost is that of the search and of the deletes.
+  absl::StatusOr<DeleteResult> DeleteMatching(const PreparedQuery& query, const DeleteOptions& options = {});
+  // Deletes every document whose date in `field` is before `now`, in the same way; of several dates the latest counts,
+  // and a document without one stays. The store looks at no clock: until it is called, nothing expires. O(documents).
+  // InvalidArgument: `field` is no date field with a column.
+  absl::StatusOr<DeleteResult> Expire(std::string_view field, Date now, const DeleteOptions& options = {});
+
   // Everything acknowledged before the call survives power loss after it.
   absl::Status Sync();
   // Writes the overlay into a segment and drops the journal it needed. Others write and read meanwhile.

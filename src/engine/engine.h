@@ -88,6 +88,9 @@ class Engine {
   absl::Status PutWithId(const Document& document, DocumentId id);
   // Salvage: sequences up to `last` are never given.
   absl::Status ReserveSequences(Sequence last);
+  // delete_matching.cc
+  absl::StatusOr<DeleteResult> DeleteMatching(const PreparedQuery& query, const DeleteOptions& options);
+  absl::StatusOr<DeleteResult> Expire(std::string_view field, Date now, const DeleteOptions& options);
   absl::Status Sync();
   absl::Status Flush();
   absl::Status Merge(uint32_t segments_max);
@@ -201,6 +204,12 @@ class Engine {
     uint64_t next_file_number = 0;
   };
   absl::StatusOr<std::vector<std::string>> Strangers(const View& view, const KnownFiles& known) const;
+
+  // --- delete_matching.cc ---
+  // Before the work of finding out what to delete.
+  absl::Status CheckMayDelete() const ABSL_LOCKS_EXCLUDED(writer_mutex_);
+  // `ids` ascend.
+  absl::StatusOr<DeleteResult> DeleteIds(const std::vector<DocumentId>& ids, const DeleteOptions& options);
 
   // --- write_path.cc, resolve.cc ---
   absl::StatusOr<std::vector<AnalyzedOperation>> AnalyzeBatch(const WriteBatch& batch) const;

@@ -74,6 +74,11 @@ absl::StatusOr<ByteBuffer> LiveSegment::StoredOf(uint32_t ordinal) const {
   return Noted(segment_->StoredOf(ordinal));
 }
 
+absl::Status LiveSegment::ColumnValues(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const {
+  ASHLAR_RETURN_IF_ERROR(Seal());
+  return Noted(segment_->ColumnValues(field, ordinal, out));
+}
+
 absl::Status LiveSegment::VisitKeys(std::string_view from,
                                     const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const {
   ASHLAR_RETURN_IF_ERROR(Seal());

@@ -107,6 +107,7 @@ class LiveSegment {
   absl::StatusOr<DocumentId> IdOf(uint32_t ordinal) const;
   absl::StatusOr<std::string> KeyOf(uint32_t ordinal) const;
   absl::StatusOr<ByteBuffer> StoredOf(uint32_t ordinal) const;
+  absl::Status ColumnValues(uint32_t field, uint32_t ordinal, std::vector<Value>* out) const;
   absl::Status VisitKeys(std::string_view from,
                          const std::function<bool(std::string_view key, uint32_t ordinal)>& visit) const;
   segment::PostingCursor OpenTerm(format::IndexId index, std::string_view term,

@@ -77,6 +77,13 @@ absl::StatusOr<bool> Store::Delete(std::string key) {
   return bool{result.existed[0]};
 }
 
+absl::StatusOr<DeleteResult> Store::DeleteMatching(const PreparedQuery& query, const DeleteOptions& options) {
+  return engine_->DeleteMatching(query, options);
+}
+absl::StatusOr<DeleteResult> Store::Expire(std::string_view field, Date now, const DeleteOptions& options) {
+  return engine_->Expire(field, now, options);
+}
+
 absl::Status Store::Sync() { return engine_->Sync(); }
 absl::Status Store::Flush() { return engine_->Flush(); }
 absl::Status Store::Merge(uint32_t segments_max) { return engine_->Merge(segments_max); }

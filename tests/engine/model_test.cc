@@ -3,6 +3,7 @@
 // in its name.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "src/env/sim_env.h"
@@ -11,6 +12,50 @@
 
 namespace ashlar::testing {
 namespace {
+
+// What the oracle finds, deleted there in the same batches.
+void DeleteMatching(RandomStore* random, Store* store, Oracle* oracle) {
+  Query query = random->RandomQuery(oracle->schema());
+  query.clauses[0].occur = Occur::kMust;  // few
+  DeleteOptions options;
+  if (random->prng().OneIn(3)) options.batch_documents_max = 1 + random->prng().Below(4);
+  options.fields = random->RandomSearchOptions(oracle->schema()).fields;
+  SearchOptions search;
+  search.k = UINT64_MAX;
+  search.fields = options.fields;
+  std::vector<DocumentId> ids;
+  for (const OracleHit& hit : oracle->Search(query, search).hits) ids.push_back(hit.id);
+  std::sort(ids.begin(), ids.end());
+  ASSERT_OK_AND_ASSIGN(const PreparedQuery prepared, store->Prepare(query));
+  ASSERT_OK_AND_ASSIGN(const DeleteResult result, store->DeleteMatching(prepared, options));
+  WriteBatch batch;
+  for (const DocumentId id : ids) batch.DeleteId(id);
+  ASSERT_EQ(result.documents, ids.size());
+  if (ids.empty()) {
+    ASSERT_EQ(result.batches, 0u);
+    return;
+  }
+  const uint64_t most = options.batch_documents_max == 0 ? ids.size() : options.batch_documents_max;
+  ASSERT_EQ(result.batches, (ids.size() + most - 1) / most);
+  ASSERT_OK_AND_ASSIGN(const OracleWrite expected, oracle->Apply(batch));
+  ASSERT_EQ(result.sequence, expected.sequence);
+}
+
+void Expire(RandomStore* random, Store* store, Oracle* oracle) {
+  const Date now{static_cast<int64_t>(random->prng().Below(300)) - 500};
+  WriteBatch batch;
+  for (const DocumentId id : oracle->Ids()) {
+    std::optional<int64_t> latest;
+    const Document document = oracle->GetById(id)->document;
+    for (const FieldValue& value : document.values)
+      if (value.field == "until")
+        latest = std::max(latest.value_or(INT64_MIN), std::get<Date>(value.value).milliseconds);
+    if (latest.has_value() && *latest < now.milliseconds) batch.DeleteId(id);
+  }
+  ASSERT_OK_AND_ASSIGN(const DeleteResult result, store->Expire("until", now));
+  ASSERT_EQ(result.documents, batch.size());
+  if (!batch.empty()) ASSERT_OK(oracle->Apply(batch));
+}
 
 struct Held {
   Snapshot snapshot;
@@ -46,7 +91,11 @@ void ModelTest::Run(Scheduler scheduler) {
   for (int step = 0; step < 120; ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
     const uint64_t what = prng.Below(100);
-    if (what < 70) {
+    if (what < 4) {
+      DeleteMatching(&random, store.get(), &oracle);
+    } else if (what < 6) {
+      Expire(&random, store.get(), &oracle);
+    } else if (what < 70) {
       const WriteBatch batch = random.RandomBatch(oracle.schema(), oracle);
       const absl::StatusOr<OracleWrite> expected = oracle.Apply(batch);
       const absl::StatusOr<WriteResult> result = store->Write(batch);

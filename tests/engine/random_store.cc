@@ -48,6 +48,7 @@ Schema RandomStore::RandomSchema() {
   schema.fields.push_back({"tag", FieldType::kKeyword, true, false, true, {}});
   schema.fields.push_back({"year", FieldType::kInt64, true, false, true, {}});
   schema.fields.push_back({"ratio", FieldType::kDouble, true, false, prng_.OneIn(2), {}});
+  schema.fields.push_back({"until", FieldType::kDate, true, false, true, {}});
   return schema;
 }
 
@@ -89,6 +90,9 @@ Document RandomStore::RandomDocument(const Schema& schema) {
           break;
         case FieldType::kInt64:
           document.Add(field.name, static_cast<int64_t>(prng_.Next() >> prng_.Below(64)));
+          break;
+        case FieldType::kDate:
+          document.Add(field.name, Date{static_cast<int64_t>(prng_.Below(1000)) - 500});
           break;
         default:
           document.Add(field.name, prng_.Uniform());

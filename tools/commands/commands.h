@@ -16,7 +16,7 @@ struct Program {
   std::function<absl::Status()> run;
 };
 
-void AddStoreCommands(Program* program);     // create, get, delete, flush, merge
+void AddStoreCommands(Program* program);     // create, get, delete, expire, flush, merge
 void AddIngestCommand(Program* program);     // add
 void AddSearchCommand(Program* program);     // search
 void AddEvalCommand(Program* program);       // eval

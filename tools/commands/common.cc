@@ -85,6 +85,12 @@ std::optional<std::vector<std::string>> SplitList(std::string_view text) {
   }
 }
 
+std::vector<std::string> ParseFieldNames(std::string_view text) {
+  std::optional<std::vector<std::string>> names = SplitList(text);
+  if (!names.has_value()) throw CLI::ValidationError("--fields", "names with a comma between them");
+  return *std::move(names);
+}
+
 CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
   return CLI::Validator(
       [least, most](std::string& text) {
@@ -117,6 +123,8 @@ std::string WithCommas(uint64_t number) {
   }
   return text;
 }
+
+int64_t WallMs() { return env::PosixEnv().clock->WallMs(); }
 
 uint64_t NowNs() {
   static env::Clock* const clock = env::PosixEnv().clock;

@@ -43,6 +43,9 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most);
 // "a,b" -> {"a", "b"}. Nothing if a part is empty.
 std::optional<std::vector<std::string>> SplitList(std::string_view text);
 
+// The argument of --fields; what is no list of names is bad usage.
+std::vector<std::string> ParseFieldNames(std::string_view text);
+
 // For the option parser: one of several names, each for a value of an enumeration.
 template <typename Enum>
 CLI::Validator Choice(std::vector<std::pair<std::string, Enum>> choices) {
@@ -69,6 +72,7 @@ absl::Status FinishOutput();
 std::string WithCommas(uint64_t number);
 
 uint64_t NowNs();
+int64_t WallMs();
 
 // One line on the terminal that says how far things are; silent where standard error is not one.
 class StatusLine {

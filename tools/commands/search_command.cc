@@ -167,11 +167,7 @@ void AddSearchCommand(Program* program) {
                     "Leave damaged segments out instead of failing, and say how many documents were not searched");
   command->add_flag("--json", arguments->json, "Print one JSON object");
   command->callback([=] {
-    if (fields->count() > 0) {
-      const std::optional<std::vector<std::string>> names = SplitList(arguments->fields);
-      if (!names.has_value()) throw CLI::ValidationError("--fields", "names with a comma between them");
-      arguments->options.fields = *names;
-    }
+    if (fields->count() > 0) arguments->options.fields = ParseFieldNames(arguments->fields);
     program->run = [arguments] { return RunSearch(*arguments); };
   });
 }

@@ -1,4 +1,4 @@
-// create, get, delete, flush, merge.
+// create, get, delete, expire, flush, merge.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -73,6 +73,31 @@ absl::Status RunDelete(const KeyOptions& options) {
       absl::StrCat(options.directory, ": not found: ", missing, names.size() > 1 ? "; the others are deleted" : ""));
 }
 
+struct DeleteArguments {
+  std::string directory, query, field;
+  std::optional<Date> now;
+  DeleteOptions options;
+};
+
+absl::Status FinishDelete(Store& store, const absl::StatusOr<DeleteResult>& result) {
+  if (!result.ok()) return result.status();
+  ASHLAR_RETURN_IF_ERROR(store.Close());
+  Print(absl::StrCat("deleted ", result->documents, "\n"));
+  return absl::OkStatus();
+}
+
+absl::Status RunDeleteMatching(const DeleteArguments& arguments) {
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForWriting(arguments.directory));
+  ASHLAR_ASSIGN_OR_RETURN(const PreparedQuery query, store->Prepare(arguments.query));
+  return FinishDelete(*store, store->DeleteMatching(query, arguments.options));
+}
+
+absl::Status RunExpire(const DeleteArguments& arguments) {
+  ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForWriting(arguments.directory));
+  return FinishDelete(*store,
+                      store->Expire(arguments.field, arguments.now.value_or(Date{WallMs()}), arguments.options));
+}
+
 absl::Status RunFlush(const std::string& directory) {
   ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForWriting(directory));
   ASHLAR_RETURN_IF_ERROR(store->Flush());
@@ -121,6 +146,13 @@ std::vector<uint64_t> ParseIds(std::string_view text) {
   return ids;
 }
 
+CLI::Option* AddBatchOption(CLI::App* command, DeleteArguments* arguments) {
+  return command
+      ->add_option("--batch", arguments->options.batch_documents_max,
+                   "Delete in batches of at most N documents; without, all or nothing")
+      ->check(WholeNumber(1, UINT64_MAX));
+}
+
 void AddKeyCommands(Program* program) {
   auto get = std::make_shared<KeyOptions>();
   CLI::App* command = program->app.add_subcommand("get", "Print one document as JSON");
@@ -133,17 +165,50 @@ void AddKeyCommands(Program* program) {
   });
 
   auto deletion = std::make_shared<KeyOptions>();
-  command = program->app.add_subcommand("delete", "Delete documents by key, all of them at once");
-  command->add_option("DIR", deletion->directory, "Directory of the store")->required();
+  auto matching = std::make_shared<DeleteArguments>();
+  command = program->app.add_subcommand("delete", "Delete documents by key or by a query, all of them at once");
+  command->add_option("DIR", matching->directory, "Directory of the store")->required();
   command->add_option("KEY", deletion->keys, "Keys of the documents");
   // A string, not a list: a list would take what follows for other ids.
   auto ids = std::make_shared<std::string>();
   CLI::Option* id_option =
       command->add_option("--id", *ids, "DocumentIds with commas between them, for a store without keys");
+  CLI::Option* query = command->add_option("--query", matching->query, "Delete every document that this query matches");
+  auto fields = std::make_shared<std::string>();
+  CLI::Option* fields_option =
+      command->add_option("--fields", *fields, "With --query: fields that words without a field search, with commas")
+          ->needs(query);
+  AddBatchOption(command, matching.get())->needs(query);
   command->callback([=] {
-    if (deletion->keys.empty() == (id_option->count() == 0)) throw CLI::RequiredError("delete: one of KEY and --id");
+    const int ways = (deletion->keys.empty() ? 0 : 1) + (id_option->count() > 0 ? 1 : 0) + (query->count() > 0 ? 1 : 0);
+    if (ways != 1) throw CLI::RequiredError("delete: one of KEY, --id and --query");
+    if (fields_option->count() > 0) matching->options.fields = ParseFieldNames(*fields);
+    if (query->count() > 0) {
+      program->run = [matching] { return RunDeleteMatching(*matching); };
+      return;
+    }
     if (id_option->count() > 0) deletion->ids = ParseIds(*ids);
+    deletion->directory = matching->directory;
     program->run = [deletion] { return RunDelete(*deletion); };
+  });
+}
+
+void AddExpire(Program* program) {
+  auto expire = std::make_shared<DeleteArguments>();
+  auto now = std::make_shared<std::string>();
+  CLI::App* command = program->app.add_subcommand("expire", "Delete every document whose date is over");
+  command->add_option("DIR", expire->directory, "Directory of the store")->required();
+  command
+      ->add_option("--field", expire->field, "Date field that says until when; without a date in it a document stays")
+      ->required();
+  CLI::Option* now_option =
+      command->add_option("--now", *now, "Date in place of now, such as 2024-02-29 or 2024-02-29T12:00:00Z");
+  AddBatchOption(command, expire.get());
+  command->callback([=] {
+    if (now_option->count() > 0) expire->now = ParseDate(*now);
+    if (now_option->count() > 0 && !expire->now.has_value())
+      throw CLI::ValidationError("--now", absl::StrCat("'", *now, "' is no date"));
+    program->run = [expire] { return RunExpire(*expire); };
   });
 }
 
@@ -167,6 +232,7 @@ void AddUpkeep(Program* program) {
 void AddStoreCommands(Program* program) {
   AddCreate(program);
   AddKeyCommands(program);
+  AddExpire(program);
   AddUpkeep(program);
 }
 
