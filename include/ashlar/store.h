@@ -77,6 +77,15 @@ class Store final {
   // Flushes, then merges until at most `segments_max` segments are left of those that there are then. Others write and read
   // meanwhile. Aborted: the store is being closed.
   absl::Status Merge(uint32_t segments_max = 1);
+  // Merge, after which no file of the store's directory has a byte of the documents that were deleted or replaced
+  // before the call: every segment is written again, with stored documents compressed anew; all journal files before,
+  // what was kept for recycling, and what a failed flush or merge has left are removed; the catalog gets a new file.
+  // O(store). It speaks of the names in the directory: not of checkpoints and other hard links, of files that other
+  // processes or other Stores have open, nor of the device's free blocks. FailedPrecondition: snapshots of this Store
+  // still hold removed files open, and the message names them; all else is done, and once they are released nothing is
+  // left. Also Durability::kOff. DataLoss: a damaged segment could not be written again. After any error the store is
+  // right, and another call does the rest.
+  absl::Status Purge(uint32_t segments_max = 1);
   // Does what is due, and returns when it is done: an interval sync, the flush of a full overlay, merges of full tiers.
   absl::Status RunPending();
   // Merges that nobody asked for stand still, between two blocks of what they copy, until they may go on; a merge in the call of

@@ -27,6 +27,11 @@ class Catalog {
   virtual absl::StatusOr<format::CatalogValue> Read() = 0;
   // `value.generation` must be the newest plus one (1 for the first).
   virtual absl::Status Commit(const format::CatalogValue& value) = 0;
+  // Commit after which nothing of older values is left under the catalog's names: where several lie in one file, a new
+  // one takes its place. Other handles go on reading the old file until they are opened again.
+  virtual absl::Status Rewrite(const format::CatalogValue& value) = 0;
+  // Whether another file has taken the place of the one that this handle reads.
+  virtual absl::StatusOr<bool> WasReplaced() = 0;
   // Verifies every page and value; returns what it found, each with its place.
   virtual absl::StatusOr<std::vector<absl::Status>> Check() = 0;
 };

@@ -33,6 +33,8 @@ class FileCatalog : public Catalog {
   absl::Status Init();
   absl::StatusOr<format::CatalogValue> Read() override;
   absl::Status Commit(const format::CatalogValue& value) override;
+  absl::Status Rewrite(const format::CatalogValue& value) override;
+  absl::StatusOr<bool> WasReplaced() override { return false; }  // looks for the newest file each time
   absl::StatusOr<std::vector<absl::Status>> Check() override;
   // Commit without an older value, or over one that is not the generation before.
   absl::Status Replace(const format::CatalogValue& value);
@@ -137,6 +139,15 @@ absl::Status FileCatalog::Commit(const format::CatalogValue& value) {
   if (value.generation != generations.back() + 1)
     return FailedPrecondition(absl::StrCat("generation ", value.generation, " does not follow ", generations.back()));
   return WriteAndPublish(value, generations);
+}
+
+absl::Status FileCatalog::Rewrite(const format::CatalogValue& value) {
+  ASHLAR_RETURN_IF_ERROR(Commit(value));
+  const std::lock_guard<std::mutex> guard(mutex_);
+  ASHLAR_ASSIGN_OR_RETURN(const std::vector<uint64_t> generations, Generations());
+  for (const uint64_t generation : generations)
+    if (generation != value.generation) ASHLAR_RETURN_IF_ERROR(files_.Remove(PathOf(NameOf(generation))));
+  return absl::OkStatus();
 }
 
 absl::Status FileCatalog::Replace(const format::CatalogValue& value) {

@@ -92,11 +92,20 @@ absl::Status RewriteMetas(env::FileSystem& files, const std::string& path) {
 // cannot be written LMDB would read without a lock, and a writer that may write could overwrite the pages under it.
 class LmdbCatalog : public Catalog {
  public:
-  LmdbCatalog(env::Env env, std::string path, std::unique_ptr<LmdbEnvironment::Share> share, bool writable)
-      : files_(*env.files), path_(std::move(path)), share_(std::move(share)), writable_(writable) {}
+  // `directory`: of the store whose catalog it is; empty: of none yet.
+  LmdbCatalog(env::Env env, std::string directory, std::string path, std::unique_ptr<LmdbEnvironment::Share> share,
+              bool writable)
+      : env_(env),
+        files_(*env.files),
+        directory_(std::move(directory)),
+        path_(std::move(path)),
+        share_(std::move(share)),
+        writable_(writable) {}
 
   absl::StatusOr<format::CatalogValue> Read() override;
   absl::Status Commit(const format::CatalogValue& value) override;
+  absl::Status Rewrite(const format::CatalogValue& value) override;
+  absl::StatusOr<bool> WasReplaced() override;
   absl::StatusOr<std::vector<absl::Status>> Check() override;
   // `expected`: the generation that must be the newest now; 0: none.
   absl::Status CommitAfter(uint64_t expected, const format::CatalogValue& value);
@@ -104,13 +113,17 @@ class LmdbCatalog : public Catalog {
  private:
   // The newest generation's key and bytes; false if there is none.
   absl::StatusOr<bool> Newest(MDB_txn* txn, MDB_dbi dbi, uint64_t* generation, ByteBuffer* bytes) const;
+  absl::Status CheckWritable() const;
   absl::StatusOr<bool> NewestByLmdb(uint64_t* generation, ByteBuffer* bytes) const;
   absl::Status Put(MDB_txn* txn, MDB_dbi dbi, uint64_t generation, ByteSpan bytes) const;
 
+  const env::Env env_;
   env::FileSystem& files_;
+  const std::string directory_;
   const std::string path_;
-  const std::unique_ptr<LmdbEnvironment::Share> share_;
+  std::unique_ptr<LmdbEnvironment::Share> share_;
   const bool writable_;
+  bool fate_unknown_ = false;  // a replacement that failed half-way
 };
 
 absl::StatusOr<bool> LmdbCatalog::Newest(MDB_txn* txn, MDB_dbi dbi, uint64_t* generation, ByteBuffer* bytes) const {
@@ -177,10 +190,16 @@ absl::Status LmdbCatalog::Put(MDB_txn* txn, MDB_dbi dbi, uint64_t generation, By
   return code == 0 || code == MDB_NOTFOUND ? absl::OkStatus() : LmdbError(code, "mdb_del", path_);
 }
 
+absl::Status LmdbCatalog::CheckWritable() const {
+  if (!writable_) return FailedPrecondition(absl::StrCat(path_, ": open for reading only"));
+  if (fate_unknown_) return FailedPrecondition("the last commit's fate is unknown; reopen the store");
+  return absl::OkStatus();
+}
+
 absl::Status LmdbCatalog::Commit(const format::CatalogValue& value) { return CommitAfter(value.generation - 1, value); }
 
 absl::Status LmdbCatalog::CommitAfter(uint64_t expected, const format::CatalogValue& value) {
-  if (!writable_) return FailedPrecondition(absl::StrCat(path_, ": open for reading only"));
+  ASHLAR_RETURN_IF_ERROR(CheckWritable());
   ASHLAR_ASSIGN_OR_RETURN(const ByteBuffer bytes, EncodeForCommit(value, SourceOf(path_, value.generation)));
   ASHLAR_ASSIGN_OR_RETURN(const MetaSectors metas, ReadMetas(files_, path_));
   const absl::Status status = (*share_)->Transact(true, [&](MDB_txn* txn, MDB_dbi dbi) -> absl::Status {
@@ -247,7 +266,7 @@ absl::Status MakeCatalogAt(env::Env env, const std::string& path, const format::
   {
     ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<LmdbEnvironment::Share> share,
                             LmdbEnvironment::Acquire(files.NativePath(path), /*writable=*/true));
-    LmdbCatalog catalog(env, path, std::move(share), /*writable=*/true);
+    LmdbCatalog catalog(env, "", path, std::move(share), /*writable=*/true);
     format::CatalogValue step = value;
     for (step.generation = start + 1; step.generation <= value.generation; ++step.generation)
       ASHLAR_RETURN_IF_ERROR(catalog.CommitAfter(step.generation == start + 1 ? 0 : step.generation - 1, step));
@@ -255,6 +274,66 @@ absl::Status MakeCatalogAt(env::Env env, const std::string& path, const format::
   ASHLAR_ASSIGN_OR_RETURN(const std::unique_ptr<env::WritableFile> file, files.OpenForWrite(path));
   ASHLAR_RETURN_IF_ERROR(file->Sync());
   return file->Close();
+}
+
+absl::Status RemoveIfThere(env::FileSystem& files, const std::string& path) {
+  const absl::Status status = files.Remove(path);
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+// Under its name in the making; nothing is left of it after a failure.
+absl::Status MakeReplacement(env::Env env, const std::string& directory, const format::CatalogValue& value) {
+  env::FileSystem& files = *env.files;
+  const std::string made = env::JoinPath(directory, kNewName);
+  const std::string made_lock = env::JoinPath(directory, kNewLockName);
+  ASHLAR_RETURN_IF_ERROR(RemoveIfThere(files, made));
+  ASHLAR_RETURN_IF_ERROR(RemoveIfThere(files, made_lock));
+  absl::Status status = MakeCatalogAt(env, made, value);
+  if (status.ok()) status = WalkFile(files, made).status();
+  RemoveIfThere(files, made_lock).IgnoreError();
+  if (!status.ok()) RemoveIfThere(files, made).IgnoreError();
+  return status;
+}
+
+absl::Status PutReplacement(env::FileSystem& files, const std::string& directory) {
+  const std::string made = env::JoinPath(directory, kNewName);
+  // A lock file tells the transaction that its users know. Those of the old catalog keep the old one, without its name.
+  const std::string lock = env::JoinPath(directory, kLockName);
+  absl::Status status = RemoveIfThere(files, lock);
+  if (status.ok()) status = files.Rename(made, env::JoinPath(directory, kFileName));
+  if (!status.ok()) {
+    RemoveIfThere(files, made).IgnoreError();
+    return status;
+  }
+  RemoveIfThere(files, lock).IgnoreError();  // made in between by a reader that still found the old catalog
+  return files.SyncDirectory(directory);
+}
+
+absl::Status LmdbCatalog::Rewrite(const format::CatalogValue& value) {
+  ASHLAR_RETURN_IF_ERROR(CheckWritable());
+  ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue newest, Read());
+  if (newest.generation + 1 != value.generation)
+    return FailedPrecondition(
+        absl::StrCat(path_, ": generation ", value.generation, " does not follow ", newest.generation));
+  ASHLAR_RETURN_IF_ERROR(MakeReplacement(env_, directory_, value));
+  absl::Status status = PutReplacement(files_, directory_);
+  if (status.ok()) {
+    share_.reset();  // gives back the descriptors that the new one needs
+    absl::StatusOr<std::unique_ptr<LmdbEnvironment::Share>> share =
+        LmdbEnvironment::Acquire(files_.NativePath(path_), /*writable=*/true);
+    if (share.ok()) share_ = *std::move(share);
+    status = share.status();
+  }
+  if (status.ok()) return status;
+  // From the removal of the lock file on, other processes may not see what this one does.
+  fate_unknown_ = true;
+  return absl::IsResourceExhausted(status) ? Internal(FromAbsl(status.message())) : status;
+}
+
+absl::StatusOr<bool> LmdbCatalog::WasReplaced() {
+  if (share_ == nullptr) return false;  // the file of this name is read each time
+  ASHLAR_ASSIGN_OR_RETURN(const bool is_there, (*share_)->IsAt(files_.NativePath(path_)));
+  return !is_there;
 }
 
 // ---- Opening.
@@ -302,32 +381,12 @@ absl::StatusOr<std::unique_ptr<Catalog>> OpenLmdbCatalog(env::Env env, const std
   if (writable || MayLock(*env.files, directory)) {
     ASHLAR_ASSIGN_OR_RETURN(share, LmdbEnvironment::Acquire(env.files->NativePath(path), writable));
   }
-  return std::unique_ptr<Catalog>(std::make_unique<LmdbCatalog>(env, path, std::move(share), writable));
+  return std::unique_ptr<Catalog>(std::make_unique<LmdbCatalog>(env, directory, path, std::move(share), writable));
 }
 
 absl::Status ReplaceLmdbCatalog(env::Env env, const std::string& directory, const format::CatalogValue& value) {
-  env::FileSystem& files = *env.files;
-  const std::string made = env::JoinPath(directory, kNewName);
-  const std::string made_lock = env::JoinPath(directory, kNewLockName);
-  const auto remove = [&files](const std::string& path) {
-    const absl::Status status = files.Remove(path);
-    return absl::IsNotFound(status) ? absl::OkStatus() : status;
-  };
-  ASHLAR_RETURN_IF_ERROR(remove(made));
-  ASHLAR_RETURN_IF_ERROR(remove(made_lock));
-  absl::Status status = MakeCatalogAt(env, made, value);
-  if (status.ok()) status = WalkFile(files, made).status();
-  remove(made_lock).IgnoreError();
-  // A lock file tells the transaction that its users know. Those of the old catalog keep the old one, without its name.
-  const std::string lock = env::JoinPath(directory, kLockName);
-  if (status.ok()) status = remove(lock);
-  if (status.ok()) status = files.Rename(made, env::JoinPath(directory, kFileName));
-  if (!status.ok()) {
-    remove(made).IgnoreError();
-    return status;
-  }
-  remove(lock).IgnoreError();  // made in between by a reader that still found the old catalog
-  return files.SyncDirectory(directory);
+  ASHLAR_RETURN_IF_ERROR(MakeReplacement(env, directory, value));
+  return PutReplacement(*env.files, directory);
 }
 
 bool IsLmdbCatalogFile(std::string_view name) {

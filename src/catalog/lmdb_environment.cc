@@ -177,6 +177,18 @@ absl::Status LmdbEnvironment::CreateFile(const std::string& path) {
   return code == 0 ? absl::OkStatus() : LmdbError(code, "mdb_env_open", path);
 }
 
+absl::StatusOr<bool> LmdbEnvironment::IsAt(const std::string& path) {
+  const std::shared_lock<std::shared_mutex> guard(mutex_);
+  if (env_ == nullptr) return FailedPrecondition(absl::StrCat(path_, ": the catalog could not be reopened"));
+  int descriptor = -1;
+  struct stat open_file {};
+  const int code = mdb_env_get_fd(env_, &descriptor);
+  if (code != 0) return LmdbError(code, "mdb_env_get_fd", path_);
+  if (::fstat(descriptor, &open_file) != 0) return ErrnoError(errno, "stat", path_);
+  ASHLAR_ASSIGN_OR_RETURN(const FileKey named, KeyOfFile(path));
+  return named == FileKey(open_file.st_dev, open_file.st_ino);
+}
+
 // ---- Transactions.
 
 absl::Status LmdbEnvironment::Grow(size_t bytes_min) {

@@ -48,6 +48,9 @@ class LmdbEnvironment {
   // map.
   absl::Status Transact(bool write, const std::function<absl::Status(MDB_txn*, MDB_dbi)>& body);
 
+  // Whether `path` (a native one) is the name of this environment's file.
+  absl::StatusOr<bool> IsAt(const std::string& path);
+
   // After a commit that failed in a way that leaves its fate open.
   bool fate_unknown() const { return fate_unknown_; }
   // LMDB itself gave up: when it can't write a meta page it puts the old transaction's number back over the new trees,

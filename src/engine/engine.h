@@ -1,5 +1,6 @@
 // Engine: the state of one open store, and the steps that change it. The steps stand in files of their own, in data
-// order: open.cc and recovery.cc (catalog, segments, journal), write_path.cc, flush.cc, merge.cc, publish.cc, check.cc.
+// order: open.cc and recovery.cc (catalog, segments, journal), write_path.cc, flush.cc, merge.cc, publish.cc, purge.cc,
+// check.cc.
 //
 // Who may change what, in the order in which it may be taken (docs/adr/0011):
 //   the queue      whoever is at its head is the one writer: of batches, of added fields
@@ -94,6 +95,7 @@ class Engine {
   absl::Status Sync();
   absl::Status Flush();
   absl::Status Merge(uint32_t segments_max);
+  absl::Status Purge(uint32_t segments_max);  // purge.cc
   absl::Status RunPending();
   void PauseMerges();
   void ResumeMerges();
@@ -173,6 +175,10 @@ class Engine {
   absl::Status ReplayRecord(const journal::Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status CheckOrphanGeneration(format::FileKind kind, uint64_t number, const std::string& path) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  // Files that are ours beyond doubt and that the catalog does not name. `last_number` becomes the highest in any
+  // file's name.
+  absl::StatusOr<std::vector<std::string>> FindOrphans(uint64_t* last_number) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::Status RemoveOrphans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
   absl::StatusOr<LengthSums> SumLiveLengths(const View& view, uint64_t* live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
@@ -180,6 +186,7 @@ class Engine {
   void Abandon() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Takes over the schema of `committed_`.
   void SetSchema() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_);
+  absl::StatusOr<bool> ForgetReplacedCatalog() ABSL_EXCLUSIVE_LOCKS_REQUIRED(catalog_mutex_);
   absl::Status LoadForReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(catalog_mutex_, writer_mutex_);
   std::shared_ptr<View> NewView(std::vector<std::shared_ptr<LiveSegment>> segments, std::vector<FrozenOverlay> frozen,
                                 std::shared_ptr<LiveOverlay> overlay) const
@@ -331,13 +338,14 @@ class Engine {
   // The state as it is, with the next generation's number.
   Publication BeginPublication() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_, writer_mutex_);
   // The commit point: one catalog transaction. Fills in segments and deaths as of the value's floor.
-  absl::Status CommitCatalog(Publication* publication) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_, catalog_mutex_)
-      ABSL_LOCKS_EXCLUDED(writer_mutex_);
+  enum class CommitMode : uint8_t { kAdd, kRewrite };  // kRewrite: nothing of older values stays in the catalog's file
+  absl::Status CommitCatalog(Publication* publication, CommitMode mode = CommitMode::kAdd)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_, catalog_mutex_) ABSL_LOCKS_EXCLUDED(writer_mutex_);
   absl::Status WriteDeaths(format::CatalogValue* value, format::DeathsFile deaths)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_) ABSL_LOCKS_EXCLUDED(writer_mutex_);
   absl::Status CheckStillWritable() ABSL_LOCKS_EXCLUDED(writer_mutex_);
-  // The same state under the next generation: which sequences are reserved has changed.
-  absl::Status CommitAsItIs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_)
+  // The same state under the next generation: which sequences are reserved has changed, or the catalog gets a new file.
+  absl::Status CommitAsItIs(CommitMode mode = CommitMode::kAdd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(flush_mutex_)
       ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
   // In memory it is the state, too. The caller shows it.
   void TakeOver(Publication publication, std::vector<FrozenOverlay> frozen)
@@ -354,12 +362,13 @@ class Engine {
   // One merge from its inputs, neighbours of the view, to the segment in their place.
   struct MergeJob {
     Segments inputs;
-    bool asked = false;  // by Merge; else only due
+    bool asked = false;  // by Merge or Purge; else only due
     Sequence floor = 0;  // documents that died later are copied, for the journal may not keep their deaths
     segment::SegmentSpec spec;
     uint64_t begun_ns = 0;
   };
-  MergeJob BeginMerge(Segments inputs, bool asked) ABSL_LOCKS_EXCLUDED(writer_mutex_);
+  enum class MergeKind : uint8_t { kDue, kAsked, kPurge };
+  MergeJob BeginMerge(Segments inputs, MergeKind kind) ABSL_LOCKS_EXCLUDED(writer_mutex_);
   absl::Status CheckRoomForMerge(const MergeJob& job) const;
   absl::StatusOr<std::shared_ptr<const segment::Segment>> OpenMergeInput(const LiveSegment& live,
                                                                          const segment::SegmentSpec& spec) const;
@@ -376,11 +385,20 @@ class Engine {
   // Between the blocks of a merge: lets urgent work go first, waits as it has to. True: the merge has to end.
   bool StepMerge(const MergeJob& job) ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
   // OK also if it failed because an input is damaged, which is then quarantined.
-  absl::Status MergeOrQuarantine(const Segments& inputs, bool asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_)
+  absl::Status MergeOrQuarantine(const Segments& inputs, MergeKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_)
       ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
-  absl::Status MergeTo(uint32_t segments_max) ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_)
+  absl::Status MergeTo(uint32_t segments_max, MergeKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_)
       ABSL_LOCKS_EXCLUDED(flush_mutex_, catalog_mutex_, writer_mutex_);
   absl::Status MergeDue() ABSL_LOCKS_EXCLUDED(merge_mutex_, flush_mutex_, catalog_mutex_, writer_mutex_);
+  // --- purge.cc ---
+  // Flushes into a new journal file and removes all others. The segments that were there before.
+  absl::StatusOr<Segments> FlushForPurge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_, flush_mutex_)
+      ABSL_LOCKS_EXCLUDED(catalog_mutex_, writer_mutex_);
+  // Removes what nothing names, and says so if something can't be removed.
+  absl::Status EraseLeftovers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_, flush_mutex_)
+      ABSL_LOCKS_EXCLUDED(writer_mutex_);
+  absl::Status CheckNotHeld() const;
+
   Segments CurrentSegments() const { return box_.Get().first->segments; }
   Sequence CommittedFloor() const ABSL_LOCKS_EXCLUDED(writer_mutex_);
 
@@ -416,7 +434,9 @@ class Engine {
   Sequence next_sequence_ ABSL_GUARDED_BY(writer_mutex_) = 1;
   std::atomic<bool> work_is_due_{false};  // something is frozen and nobody flushes it, or merges are due
   uint64_t spare_bytes_wanted_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // for the journal's next file
-  uint64_t flush_number_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // of the segment that a flush in the air makes; 0: none is
+  bool erases_journal_ ABSL_GUARDED_BY(writer_mutex_) = false;      // a flush keeps no journal file for recycling
+  uint64_t flush_number_ ABSL_GUARDED_BY(writer_mutex_) =
+      0;  // of the segment that a flush in the air makes; 0: none is
   std::optional<uint64_t> watermark_ ABSL_GUARDED_BY(writer_mutex_);
   uint64_t oldest_unsynced_ns_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // 0: everything acknowledged is synced
   bool interval_asked_ ABSL_GUARDED_BY(writer_mutex_) = false;      // by a batch since the last sync

@@ -138,7 +138,10 @@ absl::Status Engine::PublishFlush(const FlushJob& job, const std::shared_ptr<Liv
   replay_bytes_ -= std::min(replay_bytes_, source.replay_bytes);
   if (FreezeIsDue()) Freeze(/*rotate=*/false).IgnoreError();
   Show();
-  if (journal_ != nullptr) journal_->DropBelow(committed_.journal_number).IgnoreError();  // orphans at worst
+  if (journal_ != nullptr) {  // orphans at worst
+    const uint64_t needed = committed_.journal_number;
+    (erases_journal_ ? journal_->EraseBelow(needed) : journal_->DropBelow(needed)).IgnoreError();
+  }
   NoteJournal();
   return absl::OkStatus();
 }

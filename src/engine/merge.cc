@@ -121,10 +121,11 @@ Sequence Engine::CommittedFloor() const {
   return committed_.floor;
 }
 
-Engine::MergeJob Engine::BeginMerge(Segments inputs, bool asked) {
+Engine::MergeJob Engine::BeginMerge(Segments inputs, MergeKind kind) {
   MergeJob job;
   job.inputs = std::move(inputs);
-  job.asked = asked;
+  job.asked = kind != MergeKind::kDue;
+  job.spec.fresh_dictionaries = kind == MergeKind::kPurge;
   job.begun_ns = env_.clock->MonotonicNs();
   MutexLock lock(&writer_mutex_);
   job.floor = committed_.floor;
@@ -275,8 +276,8 @@ bool Engine::StepMerge(const MergeJob& job) {
   return true;
 }
 
-absl::Status Engine::MergeOrQuarantine(const Segments& inputs, bool asked) {
-  const absl::Status status = RunMerge(BeginMerge(inputs, asked));
+absl::Status Engine::MergeOrQuarantine(const Segments& inputs, MergeKind kind) {
+  const absl::Status status = RunMerge(BeginMerge(inputs, kind));
   if (status.ok()) return status;
   bool quarantined = false;
   for (const std::shared_ptr<LiveSegment>& live : inputs) {
@@ -303,7 +304,7 @@ absl::Status Engine::MergeDue() {
     }
     const Segments inputs = Cut(segments, range);
     if (MergeHasToEnd(inputs, /*asked=*/false)) return absl::OkStatus();
-    const absl::Status status = MergeOrQuarantine(inputs, /*asked=*/false);
+    const absl::Status status = MergeOrQuarantine(inputs, MergeKind::kDue);
     if (absl::IsAborted(status)) return absl::OkStatus();  // it is due again
     ASHLAR_RETURN_IF_ERROR(status);
   }
@@ -324,34 +325,42 @@ absl::Status Engine::Merge(uint32_t segments_max) {
   absl::Status status;
   {
     MutexLock lock(&merge_mutex_);
-    status = MergeTo(std::max(segments_max, 1u));
+    status = MergeTo(std::max(segments_max, 1u), MergeKind::kAsked);
   }
   scheduler_->EndAskedMerge();
   return status;
 }
 
-absl::Status Engine::MergeTo(uint32_t segments_max) {
+absl::Status Engine::MergeTo(uint32_t segments_max, MergeKind kind) {
+  Segments to_rewrite;  // a purge: all that were there
   {
     MutexLock lock(&flush_mutex_);
-    ASHLAR_RETURN_IF_ERROR(FlushAll());
+    if (kind == MergeKind::kPurge) {
+      ASHLAR_ASSIGN_OR_RETURN(to_rewrite, FlushForPurge());
+    } else {
+      ASHLAR_RETURN_IF_ERROR(FlushAll());
+    }
   }
   // What is flushed and what dies from here on is not asked for.
   const Sequence floor = CommittedFloor();
+  const auto has_to_go = [&](const std::shared_ptr<LiveSegment>& live) {
+    return live->DeathCountUpTo(floor) > 0 || std::find(to_rewrite.begin(), to_rewrite.end(), live) != to_rewrite.end();
+  };
   Segments segments = UpTo(CurrentSegments(), floor);
   while (segments.size() > segments_max) {
     const Range range = NextMergeTo(segments, segments_max);
     if (range.count == 0) break;
-    ASHLAR_RETURN_IF_ERROR(MergeOrQuarantine(Cut(segments, range), /*asked=*/true));
+    ASHLAR_RETURN_IF_ERROR(MergeOrQuarantine(Cut(segments, range), kind));
     segments = UpTo(CurrentSegments(), floor);
   }
   // What is left may still hold dead documents: a merge asked for leaves none.
   for (const std::shared_ptr<LiveSegment>& live : segments) {
-    if (live->damaged() || live->DeathCountUpTo(floor) == 0) continue;
-    ASHLAR_RETURN_IF_ERROR(MergeOrQuarantine({live}, /*asked=*/true));
+    if (live->damaged() || !has_to_go(live)) continue;
+    ASHLAR_RETURN_IF_ERROR(MergeOrQuarantine({live}, kind));
   }
   segments = UpTo(CurrentSegments(), floor);
   for (const std::shared_ptr<LiveSegment>& live : segments)
-    if (live->damaged() && (segments.size() > segments_max || live->DeathCountUpTo(floor) > 0))
+    if (live->damaged() && (segments.size() > segments_max || has_to_go(live)))
       return Annotate(live->damage()->status, absl::StrCat("all but damaged segments were merged (",
                                                            ToAbsl(RemedyOf(StoreState::kDamaged)), ")"));
   return absl::OkStatus();

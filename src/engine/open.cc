@@ -196,9 +196,18 @@ absl::Status Engine::StartUnjournaled() {
   return CommitAsItIs();
 }
 
+// After a purge the writer's catalog is another file, and the one that this reader has open says nothing new any more.
+absl::StatusOr<bool> Engine::ForgetReplacedCatalog() {
+  if (catalog_ == nullptr) return false;
+  ASHLAR_ASSIGN_OR_RETURN(const bool replaced, catalog_->WasReplaced());
+  if (replaced) catalog_.reset();
+  return replaced;
+}
+
 absl::Status Engine::LoadForReading() {
   absl::Status status;
   for (int attempt = 0; attempt < kReadTries; ++attempt) {
+    ASHLAR_RETURN_IF_ERROR(ForgetReplacedCatalog().status());
     if (catalog_ == nullptr) {
       absl::StatusOr<std::unique_ptr<catalog::Catalog>> catalog =
           catalog::OpenCatalog(env_, directory_, catalog::Access::kRead);
@@ -212,8 +221,8 @@ absl::Status Engine::LoadForReading() {
     status = LoadStore();
     // Files may vanish while they are opened, because the writer has published a newer generation: then start again.
     ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue now, catalog_->Read());
-    if (status.ok() && now.generation == value.generation) return absl::OkStatus();
-    if (!status.ok() && now.generation == value.generation && !MayHaveMoved(status)) return status;
+    ASHLAR_ASSIGN_OR_RETURN(const bool replaced, ForgetReplacedCatalog());
+    if (!replaced && now.generation == value.generation && !MayHaveMoved(status)) return status;
     Count("reader_retries");
   }
   return status.ok() ? Unavailable(absl::StrCat(directory_, ": the writer publishes faster than this reader can open"))
@@ -286,6 +295,11 @@ absl::StatusOr<bool> Engine::Refresh() {
   MutexLock lock(&writer_mutex_);
   if (closed_) return FailedPrecondition("the store is closed");
   if (!options_.read_only) return FailedPrecondition("the store is open for writing, so it is always fresh");
+  ASHLAR_ASSIGN_OR_RETURN(const bool replaced, ForgetReplacedCatalog());
+  if (replaced || catalog_ == nullptr) {
+    ASHLAR_RETURN_IF_ERROR(LoadForReading());
+    return true;
+  }
   ASHLAR_ASSIGN_OR_RETURN(const format::CatalogValue value, catalog_->Read());
   const Sequence before = cell_.sequence;
   if (loaded_ && value.generation == committed_.generation) {
@@ -296,7 +310,8 @@ absl::StatusOr<bool> Engine::Refresh() {
       Show();
       return cell_.sequence != before;
     }
-    if (!MayHaveMoved(status)) return status;
+    ASHLAR_ASSIGN_OR_RETURN(const bool replaced_now, ForgetReplacedCatalog());
+    if (!replaced_now && !MayHaveMoved(status)) return status;
   }
   ASHLAR_RETURN_IF_ERROR(LoadForReading());
   return true;

@@ -84,7 +84,7 @@ absl::Status Engine::CheckStillWritable() {
   return CheckWritable();
 }
 
-absl::Status Engine::CommitCatalog(Publication* publication) {
+absl::Status Engine::CommitCatalog(Publication* publication, CommitMode mode) {
   format::CatalogValue* value = &publication->value;
   const uint64_t old_deaths = value->deaths_number;
   const auto old_counts = DeathCounts(value->segments);
@@ -100,7 +100,7 @@ absl::Status Engine::CommitCatalog(Publication* publication) {
     if (!SiteIsOn(Site::kDeathsRemovedAfterCommit) && old_deaths != 0 && deaths_are_new)
       RemoveFiles({DeathsFileName(old_deaths)});
     ForgetUnpublished();
-    status = catalog_->Commit(*value);
+    status = mode == CommitMode::kRewrite ? catalog_->Rewrite(*value) : catalog_->Commit(*value);
     if (!status.ok()) Fail(status, !absl::IsResourceExhausted(status)).IgnoreError();
   }
   if (!status.ok()) {
@@ -112,14 +112,14 @@ absl::Status Engine::CommitCatalog(Publication* publication) {
   return absl::OkStatus();
 }
 
-absl::Status Engine::CommitAsItIs() {
+absl::Status Engine::CommitAsItIs(CommitMode mode) {
   MutexLock catalog_lock(&catalog_mutex_);
   Publication publication;
   {
     MutexLock lock(&writer_mutex_);
     publication = BeginPublication();
   }
-  ASHLAR_RETURN_IF_ERROR(CommitCatalog(&publication));
+  ASHLAR_RETURN_IF_ERROR(CommitCatalog(&publication, mode));
   MutexLock lock(&writer_mutex_);
   TakeOver(std::move(publication), view_->frozen);
   return absl::OkStatus();

@@ -273,14 +273,13 @@ absl::Status Engine::CheckOrphanGeneration(format::FileKind kind, uint64_t numbe
                                "; nothing was removed"));
 }
 
-absl::Status Engine::RemoveOrphans() {
+absl::StatusOr<std::vector<std::string>> Engine::FindOrphans(uint64_t* last_number) const {
   ASHLAR_ASSIGN_OR_RETURN(const std::vector<env::FileSystem::DirectoryEntry> entries, env_.files->List(directory_));
   std::vector<std::string> orphans;
-  uint64_t last_number = 0;
   for (const env::FileSystem::DirectoryEntry& entry : entries) {
     if (!entry.is_file) continue;
-    // Journal files that were never finished.
-    if (entry.name == journal::kNewFileName || entry.name == journal::kNextFileName) orphans.push_back(entry.name);
+    // A journal file that was never finished.
+    if (entry.name == journal::kNewFileName) orphans.push_back(entry.name);
     format::FileKind kind;
     uint64_t number = 0;
     bool named = false;  // by the catalog
@@ -297,7 +296,7 @@ absl::Status Engine::RemoveOrphans() {
     } else {
       continue;  // a stranger's, or the catalog's, the lock, the status page
     }
-    last_number = std::max(last_number, number);
+    *last_number = std::max(*last_number, number);
     if (named) continue;
     // Ours beyond doubt: empty, or with a header of this store, or without one and numbered by a session that died before its
     // commit, or left by a checkpoint that was being renewed. One of another store or of a later version is left alone.
@@ -315,6 +314,15 @@ absl::Status Engine::RemoveOrphans() {
     if (SiteIsOn(Site::kOpenOrphanGeneration)) ASHLAR_RETURN_IF_ERROR(CheckOrphanGeneration(kind, number, path));
     orphans.push_back(entry.name);
   }
+  return orphans;
+}
+
+absl::Status Engine::RemoveOrphans() {
+  uint64_t last_number = 0;
+  ASHLAR_ASSIGN_OR_RETURN(std::vector<std::string> orphans, FindOrphans(&last_number));
+  // Empty, and while the store is open its thread may be making one.
+  ASHLAR_ASSIGN_OR_RETURN(const bool has_next, env_.files->Exists(Path(journal::kNextFileName)));
+  if (has_next) orphans.emplace_back(journal::kNextFileName);
   next_file_number_ = std::max(next_file_number_, last_number + 1);
   if (SiteIsOn(Site::kOpenRemovesOrphans)) RemoveFiles(orphans);
   MutexLock lock(&state_mutex_);

@@ -52,7 +52,8 @@ Stats Engine::GetStats() const {
     stats = journal_stats_;
     stats.recovery = recovery_;
     stats.counters = counters_;
-    for (const char* const name : {"flushes", "bytes_flushed", "merges", "bytes_merged", "stalls", "stall_ns"})
+    for (const char* const name :
+         {"flushes", "bytes_flushed", "merges", "bytes_merged", "purges", "stalls", "stall_ns"})
       stats.counters.try_emplace(name, 0);
     stats.analyzer_identity = analyzer_identity_;
     stats.watermark = visible_watermark_;

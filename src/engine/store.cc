@@ -87,6 +87,7 @@ absl::StatusOr<DeleteResult> Store::Expire(std::string_view field, Date now, con
 absl::Status Store::Sync() { return engine_->Sync(); }
 absl::Status Store::Flush() { return engine_->Flush(); }
 absl::Status Store::Merge(uint32_t segments_max) { return engine_->Merge(segments_max); }
+absl::Status Store::Purge(uint32_t segments_max) { return engine_->Purge(segments_max); }
 absl::Status Store::RunPending() { return engine_->RunPending(); }
 void Store::PauseMerges() { engine_->PauseMerges(); }
 void Store::ResumeMerges() { engine_->ResumeMerges(); }

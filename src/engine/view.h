@@ -10,6 +10,7 @@
 #ifndef ASHLAR_SRC_ENGINE_VIEW_H_
 #define ASHLAR_SRC_ENGINE_VIEW_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -78,20 +79,33 @@ class SnapshotList {
   struct Entry {
     Sequence sequence;
     uint64_t taken_ns;
+    const View* view;  // the snapshot's own
   };
   using Place = std::list<Entry>::iterator;
-  Place Add(Sequence sequence, uint64_t now_ns) {
+  Place Add(Sequence sequence, uint64_t now_ns, const View* view) {
     MutexLock lock(&mutex_);
-    return entries_.insert(entries_.end(), Entry{sequence, now_ns});
+    return entries_.insert(entries_.end(), Entry{sequence, now_ns, view});
   }
   void Remove(Place place) {
     MutexLock lock(&mutex_);
     entries_.erase(place);
   }
-  // {0, 0} if none is held.
+  // {0, 0, nullptr} if none is held.
   Entry Oldest() const {
     MutexLock lock(&mutex_);
-    return entries_.empty() ? Entry{0, 0} : entries_.front();
+    return entries_.empty() ? Entry{0, 0, nullptr} : entries_.front();
+  }
+  // Those that keep segments open which are not among these.
+  std::vector<Entry> HoldersOfOthers(const std::vector<std::shared_ptr<LiveSegment>>& segments) const {
+    std::vector<Entry> holders;
+    MutexLock lock(&mutex_);
+    for (const Entry& entry : entries_)
+      for (const std::shared_ptr<LiveSegment>& live : entry.view->segments) {
+        if (std::find(segments.begin(), segments.end(), live) != segments.end()) continue;
+        holders.push_back({entry.sequence, entry.taken_ns, nullptr});
+        break;
+      }
+    return holders;
   }
 
  private:
@@ -106,7 +120,7 @@ class SnapshotState {
       : view_(std::move(view)),
         cell_(std::move(cell)),
         list_(std::move(list)),
-        place_(list_->Add(cell_->sequence, now_ns)) {}
+        place_(list_->Add(cell_->sequence, now_ns, view_.get())) {}
   ~SnapshotState() { list_->Remove(place_); }
   SnapshotState(const SnapshotState&) = delete;
   SnapshotState& operator=(const SnapshotState&) = delete;

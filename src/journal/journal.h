@@ -118,6 +118,9 @@ class Writer {
   absl::Status Seal() { return Seal(0); }
   // Files below `number` are not needed any more: removed, or kept aside for recycling.
   virtual absl::Status DropBelow(uint64_t number) = 0;
+  // The same, and nothing of them is left under the journal's names: none is kept for recycling, and one that was
+  // before is removed. An error tells of a file that stays; all others are gone.
+  virtual absl::Status EraseBelow(uint64_t number) = 0;
 
   virtual Position end() const = 0;     // after the last append
   virtual Position synced() const = 0;  // known durable to here

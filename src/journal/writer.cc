@@ -74,6 +74,7 @@ class FileWriter : public Writer {
   using Writer::Seal;
   absl::Status Seal(Sequence next_sequence) override;
   absl::Status DropBelow(uint64_t number) override;
+  absl::Status EraseBelow(uint64_t number) override;
 
   Position end() const override { return {number_, end_}; }
   Position synced() const override { return {number_, synced_}; }
@@ -593,6 +594,22 @@ absl::Status FileWriter::DropBelow(uint64_t number) {
     sizes_.erase(sizes_.begin());
   }
   return absl::OkStatus();
+}
+
+absl::Status FileWriter::EraseBelow(uint64_t number) {
+  ASHLAR_RETURN_IF_ERROR(CheckUsable());
+  absl::Status result;
+  const auto erase = [this, &result](const std::string& path) {
+    const absl::Status status = files_.Remove(path);
+    const bool gone = status.ok() || absl::IsNotFound(status);
+    if (!gone) result.Update(status);
+    return gone;
+  };
+  std::erase_if(sizes_, [&](const auto& file) {
+    return file.first < number && file.first != number_ && erase(PathOf(FileName(file.first)));
+  });
+  erase(PathOf(kSpareFileName));
+  return result;
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ struct SegmentSpec {
   // are the group's own, filtered. Ties go to the lower number. Sized to schema.fields.
   std::vector<uint64_t> postings_per_field;
   uint32_t documents_expected = 0;  // a hint
+  // A merge: stored documents are compressed anew, with a dictionary made of these alone. Else the inputs' dictionaries
+  // are taken over, and in them may be text of documents that are no more.
+  bool fresh_dictionaries = false;
 };
 
 struct DocumentRow {

@@ -213,6 +213,10 @@ absl::Status Merger::AdoptDictionaries() {
   dictionaries_.resize(segments_.size());
   for (const size_t i : order) {  // the largest inputs first: they have the most blocks to copy
     ASHLAR_ASSIGN_OR_RETURN(const uint32_t count, segments_[i]->stored().DictionaryCount());
+    if (spec_.fresh_dictionaries) {
+      dictionaries_[i].resize(count);
+      continue;
+    }
     for (uint32_t d = 0; d < count; ++d) {
       ASHLAR_ASSIGN_OR_RETURN(const ByteSpan bytes, segments_[i]->stored().Dictionary(d));
       dictionaries_[i].push_back(builder_->stored()->Adopt(bytes));

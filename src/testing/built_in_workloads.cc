@@ -351,6 +351,34 @@ flush
 merge
 put 7
 
+workload purges_sync durability=sync
+put 0..5
+flush
+delete 1
+put 2
+purge
+put 6
+delete 3
+purge 2
+reopen
+delete 0
+purge
+
+workload purges_os durability=os
+put 0..3
+flush
+put 4
+kill
+delete 1
+purge
+put 1
+at flush_written put 7
+at flush_committed delete 4
+at merge_written delete 2
+at merge_committed put 5
+purge
+flush
+
 workload merge_to_two_sync durability=sync
 repeat 4
 batch put 0..2

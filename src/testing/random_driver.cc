@@ -134,7 +134,7 @@ Operation RandomRun::RandomOperation(const Options& now) {
   } else if (kind < 77) {
     operation.kind = Operation::Kind::kFlush;
   } else if (kind < 81) {
-    operation.kind = Operation::Kind::kMerge;
+    operation.kind = prng_.OneIn(3) ? Operation::Kind::kPurge : Operation::Kind::kMerge;
     operation.number = 1 + prng_.Below(3);
   } else if (kind < 87) {
     operation.kind = Operation::Kind::kRunPending;

@@ -167,6 +167,9 @@ absl::StatusOr<Operation> Parser::ParseUpkeep(const Words& words) const {
   } else if (verb == "merge") {
     operation.kind = Operation::Kind::kMerge;
     operation.number = number;
+  } else if (verb == "purge") {
+    operation.kind = Operation::Kind::kPurge;
+    operation.number = number;
   } else if (verb == "run_pending") {
     operation.kind = Operation::Kind::kRunPending;
   } else if (verb == "wait" && parsed.has_value()) {

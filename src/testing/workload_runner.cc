@@ -133,7 +133,8 @@ bool WorkloadRunner::MayGoBeside(env::WorkStep step, const Operation& operation)
   using Kind = Operation::Kind;
   if (operation.at != step || store_ == nullptr || doing_ == nullptr || bulk_ || power_is_cut() || FailedSync())
     return false;
-  const bool in_upkeep = doing_->kind == Kind::kFlush || doing_->kind == Kind::kMerge || doing_->kind == Kind::kRunPending;
+  const bool in_upkeep = doing_->kind == Kind::kFlush || doing_->kind == Kind::kMerge || doing_->kind == Kind::kPurge ||
+                         doing_->kind == Kind::kRunPending;
   // A write's own flush for back-pressure, before it, stops all writers.
   const bool behind_write =
       doing_->kind == Kind::kWrite && outer_visible_.has_value() && store_->TakeSnapshot().sequence() != *outer_visible_;
@@ -279,6 +280,11 @@ absl::Status WorkloadRunner::Upkeep(const Operation& operation) {
     case Operation::Kind::kMerge:
       what = "Merge";
       status = store_->Merge(static_cast<uint32_t>(operation.number));
+      break;
+    case Operation::Kind::kPurge:
+      if (options_.durability == Durability::kOff) return absl::OkStatus();  // not done without a journal
+      what = "Purge";
+      status = store_->Purge(static_cast<uint32_t>(operation.number));
       break;
     default:
       what = "RunPending";

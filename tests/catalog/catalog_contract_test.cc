@@ -101,6 +101,37 @@ TEST_P(CatalogContractTest, WhoHasTheReplacedCatalogOpenKeepsIt) {
   EXPECT_EQ(*Open(Access::kWrite)->Read(), MakeValue(20));
 }
 
+TEST_P(CatalogContractTest, RewriteLeavesNothingOfOlderValues) {
+  auto catalog = Open(Access::kCreate);
+  const auto reader = Open(Access::kRead);
+  format::CatalogValue value = MakeValue(1);
+  value.analyzer_identity = "an identity of long ago";
+  ASSERT_TRUE(catalog->Commit(value).ok());
+  for (uint64_t generation = 2; generation < 6; ++generation) ASSERT_TRUE(catalog->Commit(MakeValue(generation)).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(catalog->Rewrite(MakeValue(7))));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Open(Access::kRead)->Rewrite(MakeValue(6))));
+  ASSERT_TRUE(catalog->Rewrite(MakeValue(6)).ok());
+  const auto entries = env_.files->List(directory_);
+  ASSERT_TRUE(entries.ok());
+  for (const auto& entry : *entries) {
+    if (!entry.is_file || entry.name.ends_with("-lock")) continue;  // to close that would drop this process's locks
+    const auto bytes = env::ReadFile(*env_.files, env::JoinPath(directory_, entry.name));
+    ASSERT_TRUE(bytes.ok());
+    EXPECT_EQ(std::string_view(AsString(*bytes)).find("long ago"), std::string_view::npos) << entry.name;
+  }
+  // Who writes goes on, and who reads finds out.
+  EXPECT_FALSE(*catalog->WasReplaced());
+  EXPECT_EQ(*reader->WasReplaced(), GetParam());
+  EXPECT_EQ(*catalog->Read(), MakeValue(6));
+  ASSERT_TRUE(catalog->Commit(MakeValue(7)).ok());
+  EXPECT_EQ(*Open(Access::kRead)->Read(), MakeValue(7));
+  ASSERT_TRUE(catalog->Rewrite(MakeValue(8)).ok());
+  ASSERT_TRUE(catalog->Rewrite(MakeValue(9)).ok());
+  EXPECT_TRUE(catalog->Check()->empty());
+  catalog.reset();
+  EXPECT_EQ(*Open(Access::kWrite)->Read(), MakeValue(9));
+}
+
 TEST_P(CatalogContractTest, ReadersDoNotCommit) {
   ASSERT_TRUE(Open(Access::kCreate)->Commit(MakeValue(1)).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Open(Access::kRead)->Commit(MakeValue(2))));

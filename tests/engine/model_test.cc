@@ -108,6 +108,9 @@ void ModelTest::Run(Scheduler scheduler) {
       ASSERT_OK(store->Flush());
     } else if (what < 84) {
       ASSERT_OK(store->Merge(1 + static_cast<uint32_t>(prng.Below(3))));
+    } else if (what < 85) {
+      const absl::Status purged = store->Purge(1 + static_cast<uint32_t>(prng.Below(3)));
+      if (held.empty() || !absl::IsFailedPrecondition(purged)) ASSERT_OK(purged);
     } else if (what < 87) {
       ASSERT_OK(store->RunPending());
     } else if (what < 91) {  // clean or not, with other options

@@ -131,6 +131,27 @@ TEST_F(JournalTest, NumbersGoBeyondEveryFileThatExists) {
   EXPECT_EQ(writer->end().number, 2u);
 }
 
+TEST_F(JournalTest, ErasedFilesLeaveNothing) {
+  auto writer = Create();
+  ASSERT_TRUE(Append(*writer, {MakeBatch(1, 700)}).ok());
+  ASSERT_TRUE(writer->Rotate(context_).ok());
+  ASSERT_TRUE(writer->DropBelow(writer->end().number).ok());
+  EXPECT_TRUE(Exists(kSpareFileName));
+  ASSERT_TRUE(Append(*writer, {MakeBatch(2, 700)}).ok());
+  ASSERT_TRUE(writer->EraseBelow(0).ok());
+  EXPECT_FALSE(Exists(kSpareFileName));
+  ASSERT_TRUE(writer->Rotate(context_).ok());
+  EXPECT_EQ(writer->counters().files_recycled, 0u);
+  ASSERT_TRUE(Append(*writer, {MakeBatch(3, 700)}).ok());
+  ASSERT_TRUE(writer->EraseBelow(writer->end().number).ok());
+  EXPECT_FALSE(Exists(kSpareFileName));
+  EXPECT_EQ(FileNumbers(), std::vector<uint64_t>{writer->end().number});
+  EXPECT_EQ(writer->file_count(), 1u);
+  ReplayOptions options = DefaultReplay();
+  options.first_number = writer->end().number;
+  EXPECT_EQ(ReplayAll(options).batches, std::vector<Batch>{MakeBatch(3, 700)});
+}
+
 TEST_F(JournalTest, DroppedFilesAreRecycledAndOldContentIsNeverRead) {
   auto writer = Create();
   std::vector<Batch> live;

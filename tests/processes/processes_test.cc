@@ -103,6 +103,38 @@ class ProcessesTest : public ::testing::Test {
   const std::string path_ = directory_.Sub("s");
 };
 
+// ---- Readers beside a writer that purges: the catalog's file is another one each time.
+
+TEST_F(ProcessesTest, ReadersGoOverToTheCatalogThatAPurgeMade) {
+  constexpr uint64_t kPurges = 30;
+  const Pipe opened;
+  const pid_t reader = Fork([&] {
+    Options options;
+    options.read_only = true;
+    const auto store = Store::Open(path_, options);
+    if (!store.ok()) return 1;
+    opened.Send('o');
+    uint64_t last = 0;
+    while (last < 1 + kPurges) {
+      if (const auto fresh = (*store)->Refresh(); !fresh.ok()) {
+        std::cerr << fresh.status() << "\n";
+        return 2;
+      }
+      const Snapshot snapshot = (*store)->TakeSnapshot();
+      if (snapshot.document_count() < last || !snapshot.Get("first").ok()) return 3;
+      last = snapshot.document_count();
+    }
+    return 0;
+  });
+  ASSERT_EQ(opened.Receive(), 'o');
+  ASSERT_OK_AND_ASSIGN(const auto store, Store::Open(path_));
+  for (uint64_t i = 0; i < kPurges; ++i) {
+    ASSERT_OK(store->Put(Doc("more" + std::to_string(i))));
+    ASSERT_OK(store->Purge());
+  }
+  EXPECT_EQ(Wait(reader), 0);
+}
+
 // ---- The lock.
 
 TEST_F(ProcessesTest, CaseC11WriterKilledWhileItsChildLives) {

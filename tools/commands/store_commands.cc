@@ -104,9 +104,9 @@ absl::Status RunFlush(const std::string& directory) {
   return store->Close();
 }
 
-absl::Status RunMerge(const std::string& directory, uint32_t segments_max) {
+absl::Status RunMerge(const std::string& directory, uint32_t segments_max, bool purge) {
   ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForWriting(directory));
-  ASHLAR_RETURN_IF_ERROR(store->Merge(segments_max));
+  ASHLAR_RETURN_IF_ERROR(purge ? store->Purge(segments_max) : store->Merge(segments_max));
   return store->Close();
 }
 
@@ -224,7 +224,12 @@ void AddUpkeep(Program* program) {
   merge->add_option("--to", *segments, "Merge until at most N segments are left")
       ->check(WholeNumber(1, UINT32_MAX))
       ->capture_default_str();
-  merge->callback([=] { program->run = [directory, segments] { return RunMerge(*directory, *segments); }; });
+  auto purge = std::make_shared<bool>(false);
+  merge->add_flag(
+      "--purge", *purge,
+      "Leave no byte of what was deleted before in any file of DIR: writes all segments again. Not in checkpoints "
+      "and other hard links, files that other processes have open, and free blocks of the device");
+  merge->callback([=] { program->run = [=] { return RunMerge(*directory, *segments, *purge); }; });
 }
 
 }  // namespace
