@@ -7,6 +7,7 @@
 #include "ashlar/document.h"
 #include "ashlar/hits.h"
 #include "ashlar/options.h"
+#include "ashlar/prometheus.h"
 #include "ashlar/query.h"
 #include "ashlar/reindex.h"
 #include "ashlar/salvage.h"

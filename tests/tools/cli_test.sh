@@ -53,7 +53,13 @@ exits "create wants a schema" 2 "$ashlar" create s
 exits "create wants one schema" 2 "$ashlar" create s --schema a --infer b
 exits "get wants a key" 2 "$ashlar" get s
 exits "an unknown traversal" 2 "$ashlar" search s q --traversal magic
-for command in create add get delete flush merge search eval stat check dump export reindex checkpoint backup salvage; do
+exits "delete wants keys or a query" 2 "$ashlar" delete s a --query stone
+exits "delete --batch goes with a query" 2 "$ashlar" delete s a --batch 2
+exits "delete --batch 0" 2 "$ashlar" delete s --query stone --batch 0
+exits "expire wants a field" 2 "$ashlar" expire s
+exits "expire --now that is no date" 2 "$ashlar" expire s --field until --now yesterday
+exits "stat of two kinds" 2 "$ashlar" stat s --json --prometheus
+for command in create add get delete expire flush merge search eval stat check dump export reindex checkpoint backup salvage; do
   exits "$command --help" 0 "$ashlar" "$command" --help
 done
 exits "usage errors make no store" 1 test -e s
@@ -209,6 +215,45 @@ json "scores as if it had never been" '[h["key"] for h in j["hits"]] == [h["key"
 exits "delete what is partly there" 1 "$ashlar" delete s f nobody
 says "delete says what was missing" nobody
 exits "the other one is deleted" 1 "$ashlar" get s f
+
+# --- delete --query, expire, merge --purge, stat --prometheus ---
+cat >dated.json <<'JSON'
+{"key":"id","default_group":["body"],
+ "fields":[{"name":"id","type":"keyword"},{"name":"body","type":"text"},{"name":"until","type":"date"}]}
+JSON
+exits "create with dates" 0 "$ashlar" create dated --schema dated.json
+fed "add dated" 0 '{"id":"a","body":"red qqterm","until":"2024-01-01"}
+{"id":"b","body":"red","until":"2024-03-01T12:00:00Z"}
+{"id":"c","body":"blue","until":["2023-01-01","2025-01-01"]}
+{"id":"d","body":"red"}
+{"id":"e","body":"green zzterm"}' "$ashlar" add dated
+exits "flush dated" 0 "$ashlar" flush dated
+exits "expire" 0 "$ashlar" expire dated --field until --now 2024-03-01T12:00:00Z
+prints "one has" "deleted 1"
+exits "expire again" 0 "$ashlar" expire dated --field until --now 2024-03-01T12:00:00Z --batch 1
+prints "none has" "deleted 0"
+exits "get what has expired" 1 "$ashlar" get dated a
+exits "get what is not before now" 0 "$ashlar" get dated b
+exits "expire with the clock" 0 "$ashlar" expire dated --field until
+prints "the other dates are over" "deleted 2"
+exits "expire by no date" 1 "$ashlar" expire dated --field body
+says "the field is named" "field 'body'"
+exits "delete --query" 0 "$ashlar" delete dated --query '+green zzterm' --fields body
+prints "delete --query says how many" "deleted 1"
+exits "delete --query of nothing" 0 "$ashlar" delete dated --query green
+prints "there was none" "deleted 0"
+exits "delete --query of a bad query" 1 "$ashlar" delete dated --query '-red'
+exits "search the rest" 0 "$ashlar" search dated red --json
+json "one is left" '[h["key"] for h in j["hits"]] == ["d"]'
+exits "the bytes are still there" 0 grep -rqF zzterm dated
+exits "merge --purge" 0 "$ashlar" merge dated --purge
+silent "merge --purge says nothing"
+for bytes in qqterm zzterm green; do exits "$bytes is gone" 1 grep -rqF "$bytes" dated; done
+exits "check what was purged" 0 "$ashlar" check dated
+exits "stat --prometheus" 0 "$ashlar" stat dated --prometheus
+says "documents" "ashlar_documents 1"
+says "with a type" "# TYPE ashlar_documents gauge"
+says "counters" "ashlar_flushes_total 0"
 
 # --- eval ---
 printf '%s\n' '{"id":"q1","text":"stone"}' '{"id":"q2","text":"clay"}' '{"id":"q3","text":"unjudged"}' >q.jsonl

@@ -19,6 +19,7 @@ namespace {
 struct InspectArguments {
   std::string path;
   bool json = false;
+  bool prometheus = false;  // stat
 };
 
 std::string StatJson(const Stats& stats) {
@@ -89,7 +90,7 @@ std::string StatText(const Stats& stats) {
 absl::Status RunStat(const InspectArguments& arguments) {
   ASHLAR_ASSIGN_OR_RETURN(const auto store, OpenForReading(arguments.path));
   const Stats stats = store->GetStats();
-  Print(arguments.json ? StatJson(stats) : StatText(stats));
+  Print(arguments.prometheus ? PrometheusText(stats) : arguments.json ? StatJson(stats) : StatText(stats));
   return absl::OkStatus();
 }
 
@@ -136,7 +137,8 @@ void AddInspectCommands(Program* program) {
   auto stat = std::make_shared<InspectArguments>();
   CLI::App* command = program->app.add_subcommand("stat", "Say what a store holds and how it is");
   command->add_option("DIR", stat->path, "Directory of the store")->required();
-  command->add_flag("--json", stat->json, "Print one JSON object");
+  CLI::Option* json = command->add_flag("--json", stat->json, "Print one JSON object");
+  command->add_flag("--prometheus", stat->prometheus, "Print metrics in Prometheus' text format")->excludes(json);
   command->callback([=] { program->run = [stat] { return RunStat(*stat); }; });
 
   auto check = std::make_shared<InspectArguments>();
