@@ -1,8 +1,6 @@
-// Purge: a merge after which nothing of what was deleted before is left in a file of the directory. Where such bytes
-// are:
-//   segments     documents that died; and the dictionaries of stored documents, which merges take over, hold text of
-//   some
-//                that are gone already. So every segment is written again, with dictionaries of its own documents.
+// Purge: a merge after which nothing of what was deleted before is left in a file of the directory. Such bytes are in:
+//   segments     documents that died; and dictionaries of stored documents, which merges take over, have text of some
+//                that are gone. So every segment is written again, with dictionaries of its own documents.
 //   journal      a new file is begun, which is not a recycled one, and all others go, those set aside, too
 //   catalog      LMDB leaves old values in its free pages, so it gets a new file
 //   leftovers    what a failed flush or merge could not remove

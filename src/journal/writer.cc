@@ -608,7 +608,8 @@ absl::Status FileWriter::EraseBelow(uint64_t number) {
   std::erase_if(sizes_, [&](const auto& file) {
     return file.first < number && file.first != number_ && erase(PathOf(FileName(file.first)));
   });
-  erase(PathOf(kSpareFileName));
+  for (size_t i = 0; i < kSparesMax; ++i)
+    if (erase(PathOf(SpareFileName(i)))) spares_[i] = 0;
   return result;
 }
 

@@ -2,6 +2,7 @@
 #ifndef ASHLAR_TESTS_JOURNAL_JOURNAL_HARNESS_H_
 #define ASHLAR_TESTS_JOURNAL_JOURNAL_HARNESS_H_
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -139,6 +140,10 @@ class JournalTest : public testing::Test {
     for (const auto& entry : *entries)
       if (auto number = NumberOf(entry.name)) numbers.push_back(*number);
     return numbers;
+  }
+  ptrdiff_t SpareFiles() {
+    const auto entries = env_.files->List(kDirectory);
+    return std::count_if(entries->begin(), entries->end(), [](const auto& one) { return IsSpareFileName(one.name); });
   }
   bool Exists(std::string_view name) { return *env_.files->Exists(env::JoinPath(kDirectory, name)); }
 
