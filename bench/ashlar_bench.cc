@@ -138,7 +138,9 @@ int Run(int argc, char** argv) {
   commit->add_option("--rounds", options.rounds, "Times that all arms take their turn")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  commit->add_flag("--peers", options.peers, "The same through SQLite FTS5, Xapian, RocksDB and LMDB");
+  commit->add_flag("--peers", options.peers, "The same through SQLite FTS5, Xapian, RocksDB, LevelDB and LMDB");
+  commit->add_option("--peer", options.peer_names, "With --peers: only these")
+      ->check(CLI::IsMember({"sqlite", "xapian", "rocksdb", "leveldb", "lmdb"}));
   commit->callback([&] { run = [&] { return RunCommitLane(options); }; });
 
   CLI::App* ingest = app.add_subcommand("ingest", "Bulk indexing");

@@ -140,7 +140,7 @@ class CommitLane {
         {Durability::kSync, "sync"}, {Durability::kInterval, "interval"}, {Durability::kOs, "os"}};
     for (const auto& [mode, name] : modes) ASHLAR_RETURN_IF_ERROR(MakeArm(loaded, mode, name));
     if (!options_.peers) return absl::OkStatus();
-    ASHLAR_ASSIGN_OR_RETURN(peers_, MakeCommitPeers(options_.directory));
+    ASHLAR_ASSIGN_OR_RETURN(peers_, MakeCommitPeers(options_.directory, options_.peer_names));
     const Batches bulk = MakeZipfBatches(options_.corpus, kBulkBatch);
     for (const std::unique_ptr<Peer>& peer : peers_) {
       for (const WriteBatch& batch : bulk.batches) ASHLAR_RETURN_IF_ERROR(peer->Write(batch));
@@ -263,7 +263,7 @@ absl::Status RunCommitLane(const LaneOptions& options) {
       "journal");
   if (options.peers) {
     for (std::string& missing : MissingPeers()) report.NotMeasured(std::move(missing));
-    report.NotMeasured("peers look for no document of the same key; RocksDB and LMDB index nothing");
+    report.NotMeasured("peers look for no document of the same key; RocksDB, LevelDB and LMDB index nothing");
   }
   return report.Finish();
 }

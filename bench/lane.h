@@ -35,6 +35,7 @@ struct LaneOptions {
   std::string corpus_file, queries_file;
   uint64_t per_class = 0;  // queries of a class that are run; 0: all
   bool peers = false;
+  std::vector<std::string> peer_names;  // commit: none means all
   // Of the commit lane, and of the ingest lane.
   std::vector<uint64_t> batches = {1, 10, 200};
   std::vector<uint32_t> writers = {1, 2, 4, 8};

@@ -1,5 +1,6 @@
 #include "bench/peers.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 #include <variant>
@@ -33,13 +34,20 @@ constexpr Known kKnown[] = {
 #else
     {"rocksdb", false, nullptr},
 #endif
+#ifdef ASHLAR_BENCH_LEVELDB
+    {"leveldb", false, MakeLevelDbPeer},
+#else
+    {"leveldb", false, nullptr},
+#endif
     {"lmdb", false, MakeLmdbPeer},
 };
 
-absl::StatusOr<std::vector<std::unique_ptr<Peer>>> MakePeers(const std::string& directory, bool only_searching) {
+absl::StatusOr<std::vector<std::unique_ptr<Peer>>> MakePeers(const std::string& directory, bool only_searching,
+                                                             const std::vector<std::string>& names) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (const Known& known : kKnown) {
     if (known.make == nullptr || (only_searching && !known.searches)) continue;
+    if (!names.empty() && std::find(names.begin(), names.end(), known.name) == names.end()) continue;
     const std::string own = absl::StrCat(directory, "/", known.name);
     std::filesystem::create_directories(own);
     ASHLAR_ASSIGN_OR_RETURN(std::unique_ptr<Peer> peer, known.make(own));
@@ -51,11 +59,12 @@ absl::StatusOr<std::vector<std::unique_ptr<Peer>>> MakePeers(const std::string& 
 }  // namespace
 
 absl::StatusOr<std::vector<std::unique_ptr<Peer>>> MakeSearchPeers(const std::string& directory) {
-  return MakePeers(directory, /*only_searching=*/true);
+  return MakePeers(directory, /*only_searching=*/true, {});
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Peer>>> MakeCommitPeers(const std::string& directory) {
-  return MakePeers(directory, /*only_searching=*/false);
+absl::StatusOr<std::vector<std::unique_ptr<Peer>>> MakeCommitPeers(const std::string& directory,
+                                                                   const std::vector<std::string>& names) {
+  return MakePeers(directory, /*only_searching=*/false, names);
 }
 
 std::vector<std::string> MissingPeers() {

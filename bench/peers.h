@@ -37,11 +37,13 @@ class Peer {
 
 // Of the libraries that were found. Each makes its files in a directory of its own name below `directory`.
 absl::StatusOr<std::vector<std::unique_ptr<Peer>>> MakeSearchPeers(const std::string& directory);
-// Those, and stores of keys and values, which index nothing.
-absl::StatusOr<std::vector<std::unique_ptr<Peer>>> MakeCommitPeers(const std::string& directory);
+// Those, and stores of keys and values, which index nothing; no names: all.
+absl::StatusOr<std::vector<std::unique_ptr<Peer>>> MakeCommitPeers(const std::string& directory,
+                                                                   const std::vector<std::string>& names);
 // What is missing, for Report::NotMeasured; empty if nothing is.
 std::vector<std::string> MissingPeers();
 
+absl::StatusOr<std::unique_ptr<Peer>> MakeLevelDbPeer(const std::string& directory);
 absl::StatusOr<std::unique_ptr<Peer>> MakeLmdbPeer(const std::string& directory);
 absl::StatusOr<std::unique_ptr<Peer>> MakeRocksDbPeer(const std::string& directory);
 absl::StatusOr<std::unique_ptr<Peer>> MakeSqlitePeer(const std::string& directory);
