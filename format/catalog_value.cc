@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "ashlar/options.h"
 #include "format/record_frame.h"
 #include "format/schema_codec.h"
 
@@ -61,6 +62,7 @@ const char* Fault(const CatalogValue& value) {
   std::sort(numbers.begin(), numbers.end());
   if (std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end()) return "a segment is named twice";
   if (value.deaths_number >= value.next_file_number) return "the deaths file's number was never given out";
+  if (value.watermark.has_value() && value.watermark->size() > kWatermarkBytesMax) return "the watermark is too long";
   if (value.deaths_number == 0 && value.deaths_file_id != FileId{}) return "an id of no deaths file";
   return nullptr;
 }
@@ -79,8 +81,6 @@ ByteBuffer Encode(const CatalogValue& value) {
   w.U64(value.next_file_number);
   w.U64(value.durable_journal_number);
   w.U64(value.durable_journal_offset);
-  w.U64(value.watermark.value_or(0));
-  w.U8(value.watermark.has_value() ? 1 : 0);
   w.U64(value.deaths_number);
   PutId(value.deaths_file_id, &w);
   w.U32(value.schema_number);
@@ -88,6 +88,8 @@ ByteBuffer Encode(const CatalogValue& value) {
   EncodeSchema(value.schema, &schema);
   w.Sized(AsString(schema));
   w.Sized(value.analyzer_identity);
+  w.U8(value.watermark.has_value() ? 1 : 0);
+  w.Sized(value.watermark.value_or(""));
   w.Varint(value.segments.size());
   for (const SegmentEntry& segment : value.segments) PutSegment(segment, &w);
   EndFramed(header.file_id, &out);
@@ -120,14 +122,15 @@ absl::StatusOr<CatalogValue> DecodeCatalogValue(ByteSpan bytes, std::string_view
   value.next_file_number = in.U64();
   value.durable_journal_number = in.U64();
   value.durable_journal_offset = in.U64();
-  const uint64_t watermark = in.U64();
-  if (in.U8() != 0) value.watermark = watermark;
   value.deaths_number = in.U64();
   value.deaths_file_id = GetId(&in);
   value.schema_number = in.U32();
   const std::string_view schema_bytes = in.Sized();
   const uint64_t schema_at = kFileHeaderBytes + in.position() - schema_bytes.size();
   value.analyzer_identity = in.Sized();
+  const bool has_watermark = in.U8() != 0;
+  const std::string_view watermark = in.Sized();
+  if (has_watermark) value.watermark.emplace(watermark);
   const uint64_t segment_count = in.Varint();
   const uint64_t segments_at = kFileHeaderBytes + in.position();
   if (!in.ok() || segment_count > in.left() / kSegmentEntryBytes)

@@ -34,11 +34,11 @@ struct CatalogValue {
   std::vector<SegmentEntry> segments;  // in order of DocumentId
   uint64_t deaths_number = 0;          // names deaths-<number>.dea; 0: nobody is dead
   FileId deaths_file_id{};
-  Sequence floor = 0;            // replay ignores records <= floor
-  Sequence last_sequence = 0;    // sequences after a crash start beyond this and beyond the journal's
-  uint64_t journal_number = 0;   // the first journal file that may hold records > floor; lower ones are orphans
-  uint64_t next_file_number = 1; // for segments, deaths and journals alike
-  std::optional<uint64_t> watermark;
+  Sequence floor = 0;             // replay ignores records <= floor
+  Sequence last_sequence = 0;     // sequences after a crash start beyond this and beyond the journal's
+  uint64_t journal_number = 0;    // the first journal file that may hold records > floor; lower ones are orphans
+  uint64_t next_file_number = 1;  // for segments, deaths and journals alike
+  std::optional<std::string> watermark;
   uint64_t durable_journal_number = 0;  // the journal was known to be synced to here when this was committed
   uint64_t durable_journal_offset = 0;
   bool operator==(const CatalogValue&) const = default;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ashlar/options.h"
 #include "format/catalog_value.h"
 #include "format/frame.h"
 #include "format/schema_codec.h"
@@ -20,7 +21,6 @@ constexpr size_t kHeaderBytesOffset = 64;
 constexpr size_t kHeaderFixedBytes = 144;  // up to the schema
 constexpr size_t kHeaderChecksumBytes = 8;
 constexpr uint32_t kFlagRecycled = 1;
-constexpr uint8_t kFlagWatermark = 1;
 constexpr size_t kRecordChecksumOffset = 56;
 
 size_t AlignUp(size_t n) { return (n + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment; }
@@ -33,16 +33,14 @@ uint64_t SeedOf(const RecordPlace& place) {
 }
 
 // SPEC J-6, the part that is not the checksum.
-bool FieldsAreValid(const RecordHeader& h, uint8_t type, uint8_t flags, uint16_t reserved, uint64_t watermark,
-                    const RecordPlace& place) {
-  if (type < 1 || type > 3 || flags > kFlagWatermark || reserved != 0) return false;
-  if (!(flags & kFlagWatermark) && watermark != 0) return false;
+bool FieldsAreValid(const RecordHeader& h, uint8_t type, bool reserved_is_zero, const RecordPlace& place) {
+  if (type < 1 || type > 3 || !reserved_is_zero) return false;
   if (h.payload_bytes > kRecordPayloadBytesMax || h.record.durable_to > place.offset) return false;
   if (h.record.first_sequence == 0) return false;
   if (h.record.type == RecordType::kBatch)
     return h.record.operation_count > 0 &&
            h.record.operation_count - 1 <= std::numeric_limits<Sequence>::max() - h.record.first_sequence;
-  return h.payload_bytes == 0 && h.record.operation_count == 0 && h.record.schema_number == 0 && flags == 0;
+  return h.payload_bytes == 0 && h.record.operation_count == 0 && h.record.schema_number == 0;
 }
 
 }  // namespace
@@ -56,6 +54,7 @@ void AppendOperation(const OperationView& operation, ByteBuffer* out) {
       w.Span(operation.document);
       break;
     case OperationKind::kDelete:
+    case OperationKind::kWatermark:
       w.Sized(operation.key);
       break;
     case OperationKind::kDeleteId:
@@ -78,6 +77,11 @@ bool VisitOperations(ByteSpan bytes, const std::function<bool(const OperationVie
         break;
       case OperationKind::kDeleteId:
         operation.id = in.Varint();
+        break;
+      case OperationKind::kWatermark:
+        if (in.position() != 1) return false;
+        operation.key = in.Sized();
+        if (operation.key.size() > kWatermarkBytesMax) return false;
         break;
       default:
         return false;
@@ -176,11 +180,9 @@ uint64_t AppendRecord(const JournalRecord& record, ByteSpan payload, const Recor
   if (!payload.empty()) std::memcpy(p + kRecordHeaderBytes, payload.data(), payload.size());
   StoreU32(p, static_cast<uint32_t>(payload.size()));
   p[4] = std::byte{static_cast<uint8_t>(record.type)};
-  p[5] = std::byte{record.watermark.has_value() ? kFlagWatermark : uint8_t{0}};
   StoreU64(p + 8, record.first_sequence);
   StoreU32(p + 16, record.operation_count);
   StoreU32(p + 20, record.schema_number);
-  StoreU64(p + 24, record.watermark.value_or(0));
   StoreU64(p + 32, record.durable_to);
   StoreU64(p + 40, record.chain);
   StoreU64(p + 48, Checksum(ByteSpan(*out).subspan(start + kRecordHeaderBytes), seed));
@@ -193,21 +195,19 @@ std::optional<RecordHeader> DecodeRecordHeader(ByteSpan bytes, const RecordPlace
   if (bytes.size() < kRecordHeaderBytes) return std::nullopt;
   const std::byte* p = bytes.data();
   const auto type = static_cast<uint8_t>(p[4]);
-  const auto flags = static_cast<uint8_t>(p[5]);
-  const uint64_t watermark = LoadU64(p + 24);
+  const bool reserved_is_zero = p[5] == std::byte{0} && LoadU16(p + 6) == 0 && LoadU64(p + 24) == 0;
   RecordHeader header;
   header.payload_bytes = LoadU32(p);
   header.record.type = static_cast<RecordType>(type);
   header.record.first_sequence = LoadU64(p + 8);
   header.record.operation_count = LoadU32(p + 16);
   header.record.schema_number = LoadU32(p + 20);
-  if (flags & kFlagWatermark) header.record.watermark = watermark;
   header.record.durable_to = LoadU64(p + 32);
   header.record.chain = LoadU64(p + 40);
   header.payload_checksum = LoadU64(p + 48);
   header.checksum = LoadU64(p + kRecordChecksumOffset);
   // The cheap tests come first: the scan behind a torn tail tries every eighth byte of the file.
-  if (!FieldsAreValid(header, type, flags, LoadU16(p + 6), watermark, place)) return std::nullopt;
+  if (!FieldsAreValid(header, type, reserved_is_zero, place)) return std::nullopt;
   if (SiteIsOn(Site::kCheckRecordHeader) &&
       header.checksum != Checksum(bytes.first(kRecordChecksumOffset), SeedOf(place)))
     return std::nullopt;

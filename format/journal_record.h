@@ -22,15 +22,16 @@ namespace ashlar::format {
 
 // ---- Operations: the payload of a batch record.
 
-enum class OperationKind : uint8_t { kPut = 1, kDelete = 2, kDeleteId = 3 };
+enum class OperationKind : uint8_t { kPut = 1, kDelete = 2, kDeleteId = 3, kWatermark = 4 };
 
 struct OperationView {
   OperationKind kind = OperationKind::kPut;
   ByteSpan document;     // kPut: encoded document
-  std::string_view key;  // kDelete
+  std::string_view key;  // kDelete; kWatermark: its bytes
   DocumentId id = 0;     // kDeleteId
 };
 
+// kWatermark is no operation of the batch, takes no sequence, and comes first or not at all.
 void AppendOperation(const OperationView& operation, ByteBuffer* out);
 // False if the bytes are not a well-formed list of operations; stops when `visit` returns false (and returns true).
 bool VisitOperations(ByteSpan bytes, const std::function<bool(const OperationView&)>& visit);
@@ -83,7 +84,6 @@ struct JournalRecord {
   Sequence first_sequence = 0;   // seal and marker: the next sequence expected
   uint32_t operation_count = 0;  // batch: at least 1; seal and marker: 0
   uint32_t schema_number = 0;
-  std::optional<uint64_t> watermark;
   uint64_t durable_to = 0;  // this file was known to be synced up to this offset when the record was written
   uint64_t chain = 0;       // checksum of the record before, in this file or in the one before
   bool operator==(const JournalRecord&) const = default;

@@ -84,6 +84,10 @@ std::optional<std::string> DocumentText(ByteSpan encoded, const Schema& schema) 
 
 bool PrintOperations(ByteSpan payload, Sequence sequence, const Schema& schema, const PrintTo& print) {
   return format::VisitOperations(payload, [&](const format::OperationView& operation) {
+    if (operation.kind == format::OperationKind::kWatermark) {
+      print(absl::StrCat("    watermark ", Quoted(operation.key), "\n"));
+      return true;
+    }
     print(absl::StrCat("    ", sequence++, " "));
     switch (operation.kind) {
       case format::OperationKind::kPut:
@@ -95,6 +99,8 @@ bool PrintOperations(ByteSpan payload, Sequence sequence, const Schema& schema, 
         break;
       case format::OperationKind::kDeleteId:
         print(absl::StrCat("delete document ", operation.id));
+        break;
+      case format::OperationKind::kWatermark:
         break;
     }
     print("\n");
@@ -112,7 +118,6 @@ void PrintRecord(const format::RecordHeader& header, uint64_t offset, const Prin
       "%d bytes\n",
       offset, name, record.first_sequence, record.operation_count, record.schema_number, record.durable_to,
       record.chain, header.checksum, header.payload_bytes));
-  if (record.watermark.has_value()) print(absl::StrCat("    watermark ", *record.watermark, "\n"));
 }
 
 absl::Status DumpJournal(ByteSpan bytes, const std::string& path, const PrintTo& print) {
@@ -164,7 +169,7 @@ void PrintCatalogValue(const format::CatalogValue& value, const PrintTo& print) 
                      value.next_file_number, "\n"));
   print(absl::StrCat("  journal number ", value.journal_number, ", known durable: file ", value.durable_journal_number,
                      ", offset ", value.durable_journal_offset, "\n"));
-  if (value.watermark.has_value()) print(absl::StrCat("  watermark ", *value.watermark, "\n"));
+  if (value.watermark.has_value()) print(absl::StrCat("  watermark ", Quoted(*value.watermark), "\n"));
   if (value.deaths_number != 0) {
     print(absl::StrCat("  deaths file ", value.deaths_number, ", id ", Hex(value.deaths_file_id), "\n"));
   }

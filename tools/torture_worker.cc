@@ -284,14 +284,15 @@ class Writer {
       return Wrong(absl::StrCat(promised, " batches were acknowledged and ", batches_, " are there"));
     if (batches_ > acknowledged + 1)
       return Wrong(absl::StrCat(acknowledged, " batches were acknowledged, and already ", batches_, " are there"));
-    if (store_->GetStats().watermark.value_or(0) != batches_) return Wrong("the watermark is not that of the last batch");
+    if (store_->GetStats().watermark.value_or("0") != absl::StrCat(batches_))
+      return Wrong("the watermark is not that of the last batch");
     ASHLAR_RETURN_IF_ERROR(CompareAll(*store_, snapshot, history_.At(batches_), script_));
     ASHLAR_RETURN_IF_ERROR(CheckFindings(*store_));
     return Say("opened", batches_);
   }
   absl::Status Write() {
     WriteOptions options;
-    options.watermark = batches_ + 1;
+    options.watermark = absl::StrCat(batches_ + 1);
     ASHLAR_RETURN_IF_ERROR(store_->Write(script_.Batch(batches_ + 1), options).status());
     ++batches_;
     return Say("acked", batches_);
@@ -491,7 +492,7 @@ class FullDisk {
 
   absl::Status Write() {
     WriteOptions options;
-    options.watermark = batches_ + 1;
+    options.watermark = absl::StrCat(batches_ + 1);
     ASHLAR_RETURN_IF_ERROR(store_->Write(script_.Batch(batches_ + 1), options).status());
     ++batches_;
     return absl::OkStatus();

@@ -45,7 +45,7 @@ absl::Status Index(ashlar::Store* store, const std::string& row, uint64_t number
   ashlar::WriteBatch batch;
   batch.Put(ashlar::Document().Add("id", std::to_string(number)).Add("text", row));
   ashlar::WriteOptions options;
-  options.watermark = number + 1;  // rows up to here are in the store
+  options.watermark = std::to_string(number + 1);  // rows up to here are in the store
   return store->Write(batch, options).status();
 }
 
@@ -75,7 +75,7 @@ absl::Status Recover(SimulatedDisk* disk, uint64_t acknowledged) {
   if (count < acknowledged) return absl::DataLossError("an acknowledged row is lost");
   auto store = OpenStore(disk);
   if (!store.ok()) return store.status();
-  const uint64_t first = (*store)->GetStats().watermark.value_or(0);
+  const uint64_t first = std::stoull((*store)->TakeSnapshot().watermark().value_or("0"));
   if (first > count) return absl::DataLossError("the store is ahead of the rows");
   for (uint64_t n = first; n < count; ++n) {
     if (absl::Status status = Index(store->get(), rows->substr(n * kRowBytes, kRowBytes), n); !status.ok()) return status;

@@ -58,10 +58,15 @@ struct Options {
   bool allow_network_file_system = false;
 };
 
+inline constexpr size_t kWatermarkBytesMax = 4096;
+
 struct WriteOptions {
   std::optional<Durability> durability;  // raises the store's for this batch; a lower one is ignored
-  std::optional<uint64_t> watermark;     // the application's own position, kept with the batch
-  bool keys_are_new = false;             // kOff only: skips the key look-up; see Store::Write
+  // Data of the application's own, such as how far it has got: kept with the batch, also an empty one, atomically, and
+  // given back by Snapshot::watermark, also after a reopening, until a batch with another one. At most
+  // kWatermarkBytesMax bytes, else ResourceExhausted; empty is a watermark, too.
+  std::optional<std::string> watermark;
+  bool keys_are_new = false;  // kOff only: skips the key look-up; see Store::Write
 };
 
 struct WriteResult {
@@ -127,7 +132,7 @@ struct Stats {
   uint64_t overlay_documents = 0;
   uint64_t overlay_bytes = 0;
   Sequence visible_sequence = 0;
-  std::optional<uint64_t> watermark;
+  std::optional<std::string> watermark;   // Snapshot::watermark of a snapshot taken now
   Sequence oldest_snapshot_sequence = 0;  // 0: no snapshot is held
   uint64_t oldest_snapshot_age_ms = 0;
   OpenMode open_mode = OpenMode::kMapped;

@@ -12,10 +12,10 @@
 
 namespace ashlar {
 
-// Writes every live document of `source` into a new store at `directory` under its old DocumentId: the cure for another
-// analyzer identity. FailedPrecondition if a field is not stored; AlreadyExists if the directory exists. It is built as
-// `directory`.unfinished and renamed at the end; what a failure leaves there may be removed. `progress`, if given, is
-// called after each document.
+// Writes every live document of `source` into a new store at `directory` under its old DocumentId, and the watermark:
+// the cure for another analyzer identity. FailedPrecondition if a field is not stored; AlreadyExists if the directory
+// exists. It is built as `directory`.unfinished and renamed at the end; what a failure leaves there may be removed.
+// `progress`, if given, is called after each document.
 absl::Status Reindex(const Store& source, const std::string& directory, const Options& options = {},
                      const std::function<void(uint64_t documents)>& progress = nullptr);
 

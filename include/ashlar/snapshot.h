@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,8 @@ class Snapshot {
 
   Sequence sequence() const;
   uint64_t document_count() const;  // live documents
+  // The watermark of the newest batch up to sequence() that has one. nullopt: none has.
+  std::optional<std::string> watermark() const;
   uint32_t segment_count() const;
   uint64_t overlay_document_count() const;
 

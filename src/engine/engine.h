@@ -219,6 +219,8 @@ class Engine {
   absl::StatusOr<DeleteResult> DeleteIds(const std::vector<DocumentId>& ids, const DeleteOptions& options);
 
   // --- write_path.cc, resolve.cc ---
+  absl::Status CheckSizes(const WriteBatch& batch, const WriteOptions& options) const;
+  absl::Status CheckBatchBytes(uint64_t bytes) const;
   absl::StatusOr<std::vector<AnalyzedOperation>> AnalyzeBatch(const WriteBatch& batch) const;
   absl::Status Submit(PendingWrite* write);
   // Waits for `write` to come to the queue's head, or to be done by who was there. Empty: done. Else the batches that the call
@@ -437,9 +439,9 @@ class Engine {
   bool erases_journal_ ABSL_GUARDED_BY(writer_mutex_) = false;      // a flush keeps no journal file for recycling
   uint64_t flush_number_ ABSL_GUARDED_BY(writer_mutex_) =
       0;  // of the segment that a flush in the air makes; 0: none is
-  std::optional<uint64_t> watermark_ ABSL_GUARDED_BY(writer_mutex_);
-  uint64_t oldest_unsynced_ns_ ABSL_GUARDED_BY(writer_mutex_) = 0;  // 0: everything acknowledged is synced
-  bool interval_asked_ ABSL_GUARDED_BY(writer_mutex_) = false;      // by a batch since the last sync
+  std::optional<std::string> watermark_ ABSL_GUARDED_BY(writer_mutex_);
+  uint64_t oldest_unsynced_ns_ ABSL_GUARDED_BY(writer_mutex_) = 0;   // 0: everything acknowledged is synced
+  bool interval_asked_ ABSL_GUARDED_BY(writer_mutex_) = false;       // by a batch since the last sync
   bool schema_rotation_due_ ABSL_GUARDED_BY(writer_mutex_) = false;  // the journal's file has an older schema
   bool session_synced_ ABSL_GUARDED_BY(writer_mutex_) = false;      // a sequence of this session is durable
   bool loaded_ ABSL_GUARDED_BY(writer_mutex_) = false;  // view_ and cell_ are whole: no load or replay broke off
@@ -472,7 +474,6 @@ class Engine {
   RecoveryReport recovery_ ABSL_GUARDED_BY(state_mutex_);
   std::map<std::string, uint64_t> counters_ ABSL_GUARDED_BY(state_mutex_);
   Stats journal_stats_ ABSL_GUARDED_BY(state_mutex_);  // only its journal members are kept up
-  std::optional<uint64_t> visible_watermark_ ABSL_GUARDED_BY(state_mutex_);
   std::string analyzer_identity_ ABSL_GUARDED_BY(state_mutex_);
   void Count(const std::string& name, uint64_t amount = 1) ABSL_LOCKS_EXCLUDED(state_mutex_);
   void NoteJournal() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writer_mutex_) ABSL_LOCKS_EXCLUDED(state_mutex_);

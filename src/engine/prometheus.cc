@@ -105,6 +105,8 @@ void WriteDocuments(const Stats& stats, Writer* out) {
   out->Gauge("deleted_documents", "Dead documents that are still in segments or overlay.", stats.deleted);
   out->Gauge("overlay_documents", "Documents that are not flushed yet, dead ones included.", stats.overlay_documents);
   out->Gauge("overlay_bytes", "Memory of the overlay.", stats.overlay_bytes);
+  out->Gauge("watermark_bytes", "Bytes of the watermark; 0: it is empty, or no batch has had one.",
+             uint64_t{stats.watermark.value_or("").size()});
   out->Gauge("visible_sequence", "Sequence that a snapshot taken now shows.", stats.visible_sequence);
 }
 

@@ -216,9 +216,14 @@ absl::Status Engine::ReplayRecord(const journal::Record& record) {
   };
   if (record.schema_number > committed_.schema_number) return damaged("written with a newer schema than the catalog's");
   std::vector<AnalyzedOperation> operations;
+  std::optional<std::string> watermark;
   absl::Status status;
   const bool well_formed =
       format::VisitOperations(record.operations, [&](const format::OperationView& view) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        if (view.kind == format::OperationKind::kWatermark) {
+          watermark.emplace(view.key);
+          return true;
+        }
         AnalyzedOperation& operation = operations.emplace_back();
         switch (view.kind) {
           case format::OperationKind::kPut:
@@ -233,6 +238,8 @@ absl::Status Engine::ReplayRecord(const journal::Record& record) {
             operation.kind = WriteBatch::Kind::kDeleteId;
             operation.expected = view.id;
             break;
+          case format::OperationKind::kWatermark:
+            break;
         }
         return status.ok();
       });
@@ -246,7 +253,7 @@ absl::Status Engine::ReplayRecord(const journal::Record& record) {
   Group group;
   ASHLAR_RETURN_IF_ERROR(ResolveBatch(&write, record.first_sequence, &group));
   Apply(&group.effects);
-  if (record.watermark.has_value()) watermark_ = record.watermark;
+  if (watermark.has_value()) watermark_ = std::move(watermark);
   cell_.sequence = record.last_sequence();
   MutexLock lock(&state_mutex_);
   ++recovery_.batches_replayed;

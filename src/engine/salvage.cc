@@ -384,6 +384,7 @@ absl::Status Salvager::TakeOperation(const format::OperationView& operation, Seq
       return absl::OkStatus();
     }
     case format::OperationKind::kPut:
+    case format::OperationKind::kWatermark:
       break;
   }
   StoredDocument document;
@@ -399,6 +400,7 @@ absl::Status Salvager::TakeRecord(const journal::Record& record) {
   Sequence sequence = record.first_sequence;
   absl::Status status;
   const bool well_formed = format::VisitOperations(record.operations, [&](const format::OperationView& operation) {
+    if (operation.kind == format::OperationKind::kWatermark) return true;
     status = TakeOperation(operation, sequence++);
     return status.ok();
   });

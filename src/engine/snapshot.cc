@@ -9,6 +9,7 @@ namespace ashlar {
 
 Sequence Snapshot::sequence() const { return state_->cell().sequence; }
 uint64_t Snapshot::document_count() const { return state_->cell().live_documents; }
+std::optional<std::string> Snapshot::watermark() const { return state_->cell().watermark; }
 uint32_t Snapshot::segment_count() const { return static_cast<uint32_t>(state_->view().segments.size()); }
 uint64_t Snapshot::overlay_document_count() const {
   uint64_t documents = 0;

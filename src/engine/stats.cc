@@ -56,7 +56,6 @@ Stats Engine::GetStats() const {
          {"flushes", "bytes_flushed", "merges", "bytes_merged", "purges", "stalls", "stall_ns"})
       stats.counters.try_emplace(name, 0);
     stats.analyzer_identity = analyzer_identity_;
-    stats.watermark = visible_watermark_;
   }
   failure_state_.Report(&stats);
   stats.scheduler = background_ ? Scheduler::kBackground : Scheduler::kCooperative;
@@ -95,6 +94,7 @@ Stats Engine::GetStats() const {
   }
   stats.deleted = total - cell->live_documents;
   stats.visible_sequence = cell->sequence;
+  stats.watermark = cell->watermark;
   stats.open_mode = options_.open_mode;
   const SnapshotList::Entry oldest = snapshots_->Oldest();
   stats.oldest_snapshot_sequence = oldest.sequence;

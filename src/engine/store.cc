@@ -135,6 +135,9 @@ absl::Status Reindex(const Store& source, const std::string& directory, const Op
     return status.ok();
   }));
   ASHLAR_RETURN_IF_ERROR(status);
+  WriteOptions last;
+  last.watermark = snapshot.watermark();
+  if (last.watermark.has_value()) ASHLAR_RETURN_IF_ERROR(engine->Write(WriteBatch(), last).status());
   ASHLAR_RETURN_IF_ERROR(engine->Flush());
   ASHLAR_RETURN_IF_ERROR(engine->Close());
   ASHLAR_RETURN_IF_ERROR(env.files->Rename(unfinished, directory));

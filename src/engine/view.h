@@ -43,7 +43,7 @@ struct FrozenOverlay {
   std::shared_ptr<LiveOverlay> overlay;
   uint32_t documents = 0;  // dead ones included
   Sequence floor = 0;      // the last sequence before the next overlay began
-  std::optional<uint64_t> watermark;  // as of the floor
+  std::optional<std::string> watermark;  // as of the floor
   uint64_t journal_number = 0;  // of the first journal file that may hold records beyond the floor; 0: no journal is written
   uint64_t replay_bytes = 0;    // of the journal's records up to the floor
 };
@@ -69,8 +69,8 @@ struct Cell {
   uint32_t overlay_documents = 0;  // of View::overlay, dead ones included
   uint64_t live_documents = 0;
   LengthSums length_sums;
-  Sequence last_sequence = 0;         // sequences go on beyond this one
-  std::optional<uint64_t> watermark;  // of the batches up to `sequence`
+  Sequence last_sequence = 0;            // sequences go on beyond this one
+  std::optional<std::string> watermark;  // of the batches up to `sequence`
 };
 
 // Every snapshot that is held, oldest first. Outlives the engine, for snapshots may.

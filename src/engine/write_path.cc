@@ -24,7 +24,9 @@ constexpr size_t kGroupBytesMax = size_t{1} << 20;
 constexpr uint64_t kReturnNsMax = 2'000'000;
 constexpr uint32_t kSkippedWaits = 64;
 
-void EncodeOperations(const std::vector<AnalyzedOperation>& operations, ByteBuffer* out) {
+void EncodeOperations(const std::vector<AnalyzedOperation>& operations, const WriteOptions& options, ByteBuffer* out) {
+  if (options.watermark.has_value())
+    format::AppendOperation({format::OperationKind::kWatermark, {}, *options.watermark, 0}, out);
   for (const AnalyzedOperation& operation : operations) {
     format::OperationView view;
     if (operation.is_put()) {
@@ -39,6 +41,12 @@ void EncodeOperations(const std::vector<AnalyzedOperation>& operations, ByteBuff
     }
     format::AppendOperation(view, out);
   }
+}
+
+uint64_t BytesOf(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return text->size();
+  if (const auto* blob = std::get_if<Blob>(&value)) return blob->bytes.size();
+  return sizeof(uint64_t);
 }
 
 // An empty batch takes one sequence, too.
@@ -84,18 +92,36 @@ absl::StatusOr<std::vector<AnalyzedOperation>> Engine::AnalyzeBatch(const WriteB
   return result;
 }
 
+// Before anything is made of the batch: its analysis takes a multiple of its size.
+absl::Status Engine::CheckSizes(const WriteBatch& batch, const WriteOptions& options) const {
+  if (options.watermark.has_value() && options.watermark->size() > kWatermarkBytesMax)
+    return ResourceExhausted(
+        absl::StrCat("the watermark has ", options.watermark->size(), " bytes; at most ", kWatermarkBytesMax));
+  uint64_t bytes = 0;
+  for (const WriteBatch::Operation& operation : batch.operations()) {
+    bytes += operation.key.size();
+    for (const FieldValue& value : operation.document.values) bytes += BytesOf(value.value);
+  }
+  return CheckBatchBytes(bytes);
+}
+
+absl::Status Engine::CheckBatchBytes(uint64_t bytes) const {
+  if (bytes <= options_.batch_bytes_max) return absl::OkStatus();
+  return ResourceExhausted(
+      absl::StrCat("the batch has ", bytes, " bytes; batch_bytes_max is ", options_.batch_bytes_max));
+}
+
 absl::StatusOr<WriteResult> Engine::Write(const WriteBatch& batch, const WriteOptions& options) {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
   if (options.keys_are_new && options_.durability != Durability::kOff)
     return InvalidArgument("keys_are_new needs a store opened with Durability::kOff");
+  ASHLAR_RETURN_IF_ERROR(CheckSizes(batch, options));
   ASHLAR_ASSIGN_OR_RETURN(std::vector<AnalyzedOperation> operations, AnalyzeBatch(batch));
   PendingWrite write;
   write.operations = &operations;
   write.options = &options;
-  EncodeOperations(operations, &write.encoded);
-  if (write.encoded.size() > options_.batch_bytes_max)
-    return ResourceExhausted(
-        absl::StrCat("the batch has ", write.encoded.size(), " bytes; batch_bytes_max is ", options_.batch_bytes_max));
+  EncodeOperations(operations, options, &write.encoded);
+  ASHLAR_RETURN_IF_ERROR(CheckBatchBytes(write.encoded.size()));
   ASHLAR_RETURN_IF_ERROR(Submit(&write));
   return std::move(write.result);
 }
@@ -110,7 +136,7 @@ absl::Status Engine::PutWithId(const Document& document, DocumentId id) {
   write.operations = &operations;
   write.options = &options;
   write.forced_id = id;
-  EncodeOperations(operations, &write.encoded);
+  EncodeOperations(operations, options, &write.encoded);
   return Submit(&write);
 }
 
@@ -367,7 +393,6 @@ absl::Status Engine::JournalGroup(const std::vector<PendingWrite*>& writes, cons
     record.first_sequence = firsts[i];
     record.operation_count = static_cast<uint32_t>(SequencesOf(*writes[i]));
     record.schema_number = committed_.schema_number;
-    record.watermark = writes[i]->options->watermark;
     record.operations = writes[i]->encoded;
     bytes += record.operations.size();
     records.push_back(record);
@@ -500,7 +525,6 @@ void Engine::Show() {
   box_.Set(view_, std::make_shared<const Cell>(cell_));
   {
     MutexLock lock(&state_mutex_);
-    visible_watermark_ = watermark_;
     counters_["tokens_cut"] = tokens_cut_;
   }
   if (journal_ == nullptr) return PublishStatus(replay_durable_);

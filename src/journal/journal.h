@@ -43,7 +43,6 @@ struct Record {
   Sequence first_sequence = 0;
   uint32_t operation_count = 0;  // sequences first .. first + count - 1; an empty batch has count 1 and no operations
   uint32_t schema_number = 0;
-  std::optional<uint64_t> watermark;
   ByteSpan operations;
   Sequence last_sequence() const { return first_sequence + operation_count - 1; }
 };

@@ -185,7 +185,6 @@ absl::Status Replayer::Take(const ScannedRecord& scanned, FileScanner& scanner) 
   out.first_sequence = record.first_sequence;
   out.operation_count = record.operation_count;
   out.schema_number = record.schema_number;
-  out.watermark = record.watermark;
   out.operations = scanned.payload;
   state_.last_sequence = out.last_sequence();
   if (out.last_sequence() > options_.floor) return visit_(out);

@@ -315,7 +315,6 @@ ByteBuffer FileWriter::EncodeGroup(std::span<const Record> records, uint64_t* ch
     record.first_sequence = in.first_sequence;
     record.operation_count = in.operation_count;
     record.schema_number = in.schema_number;
-    record.watermark = in.watermark;
     record.durable_to = SiteIsOn(Site::kJournalDurableTo) ? synced_ : end_;
     record.chain = *chain;
     *chain = format::AppendRecord(record, in.operations, {salt_, number_, end_ + bytes.size()}, &bytes);

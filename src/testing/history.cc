@@ -43,14 +43,14 @@ absl::StatusOr<DocumentList> ReadDocuments(const Snapshot& snapshot) {
   return found;
 }
 
-LabStatePtr MakeState(std::shared_ptr<const Oracle> oracle, std::optional<uint64_t> watermark,
+LabStatePtr MakeState(std::shared_ptr<const Oracle> oracle, std::optional<std::string> watermark,
                       DocumentId uncertain_from) {
   auto state = std::make_shared<LabState>();
   state->watermark = watermark;
   state->uncertain_from = uncertain_from;
   for (const DocumentId id : oracle->Ids())
     state->documents.emplace_back(id, HashDocument(oracle->GetById(id)->document));
-  uint64_t hash = Mix(oracle->schema().fields.size(), watermark.has_value() ? *watermark + 1 : 0);
+  uint64_t hash = Mix(oracle->schema().fields.size(), watermark.has_value() ? Checksum(AsBytes(*watermark), 1) : 0);
   for (const auto& [id, document] : state->documents) {
     const bool certain = uncertain_from == 0 || id < uncertain_from;
     hash = Mix(Mix(hash, certain ? id : 0), document);
@@ -71,13 +71,13 @@ History::History(const Schema& schema) {
   states_.push_back(MakeState(std::make_shared<const Oracle>(schema), std::nullopt, 0));
 }
 
-void History::Push(std::shared_ptr<const Oracle> oracle, std::optional<uint64_t> watermark, bool uncertain,
+void History::Push(std::shared_ptr<const Oracle> oracle, std::optional<std::string> watermark, bool uncertain,
                    Sequence first) {
   states_.resize(acknowledged_ + 1);
   states_.push_back(MakeState(std::move(oracle), watermark, uncertain ? first : 0));
 }
 
-absl::Status History::Begin(const WriteBatch& batch, std::optional<uint64_t> watermark) {
+absl::Status History::Begin(const WriteBatch& batch, std::optional<std::string> watermark) {
   auto next = std::make_shared<Oracle>(oracle());
   next->SetNextSequence(std::max(next->next_sequence(), next_sequence_min_));
   const Sequence first = next->next_sequence();
@@ -105,7 +105,7 @@ absl::Status History::Acknowledge(Sequence sequence) {
     auto next = std::make_shared<Oracle>(oracle());
     next->SetNextSequence(sequence - count + 1);
     ASHLAR_RETURN_IF_ERROR(next->Apply(begun_).status());
-    const std::optional<uint64_t> watermark = states_.back()->watermark;
+    const std::optional<std::string> watermark = states_.back()->watermark;
     Push(std::move(next), watermark, false, 0);
   } else if (states_.back()->uncertain_from != 0) {
     states_.back() = MakeState(states_.back()->oracle, states_.back()->watermark, 0);
@@ -123,7 +123,7 @@ void History::Refuse() {
   exact_ = false;  // the refused batch may have taken its sequences all the same
 }
 
-LabStatePtr History::Match(const DocumentList& found, const Schema& schema, std::optional<uint64_t> watermark,
+LabStatePtr History::Match(const DocumentList& found, const Schema& schema, std::optional<std::string> watermark,
                            size_t least, size_t* index) const {
   for (size_t i = states_.size(); i-- > least;) {
     const LabState& state = *states_[i];

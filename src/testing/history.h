@@ -26,7 +26,7 @@ absl::StatusOr<DocumentList> ReadDocuments(const Snapshot& snapshot);
 // One state: after a batch or a change of the schema. Immutable.
 struct LabState {
   std::shared_ptr<const Oracle> oracle;
-  std::optional<uint64_t> watermark;
+  std::optional<std::string> watermark;
   DocumentList documents;
   // Ids from here on may all be larger by one same number: after an unclean end it is not known where numbering goes on
   // until the first batch is acknowledged. 0: all are certain.
@@ -41,7 +41,7 @@ struct LabState {
   mutable std::vector<std::optional<OracleResult>> expected_;
 };
 using LabStatePtr = std::shared_ptr<const LabState>;
-LabStatePtr MakeState(std::shared_ptr<const Oracle> oracle, std::optional<uint64_t> watermark,
+LabStatePtr MakeState(std::shared_ptr<const Oracle> oracle, std::optional<std::string> watermark,
                       DocumentId uncertain_from);
 
 // Not thread safe.
@@ -65,7 +65,7 @@ class History {
   Sequence next_sequence_min() const { return next_sequence_min_; }
 
   // A batch (or added fields) is about to be handed to the store; it must be valid.
-  absl::Status Begin(const WriteBatch& batch, std::optional<uint64_t> watermark);
+  absl::Status Begin(const WriteBatch& batch, std::optional<std::string> watermark);
   // What the batch begun last must say of each of its operations.
   const std::vector<bool>& begun_existed() const { return begun_existed_; }
   void BeginFields(const std::vector<Field>& fields);
@@ -105,13 +105,13 @@ class History {
 
   // The state in [least, last] that `found` is, or null. Several may be alike; the newest is given. Where ids were not
   // certain, the state given has the right ones.
-  LabStatePtr Match(const DocumentList& found, const Schema& schema, std::optional<uint64_t> watermark, size_t least,
+  LabStatePtr Match(const DocumentList& found, const Schema& schema, std::optional<std::string> watermark, size_t least,
                     size_t* index) const;
   // The store was opened and is in this state, as Match gave it: later ones are gone for good.
   void ContinueFrom(size_t least, size_t index, LabStatePtr state);
 
  private:
-  void Push(std::shared_ptr<const Oracle> oracle, std::optional<uint64_t> watermark, bool uncertain, Sequence first);
+  void Push(std::shared_ptr<const Oracle> oracle, std::optional<std::string> watermark, bool uncertain, Sequence first);
 
   std::vector<LabStatePtr> states_;
   std::vector<LabStatePtr> copies_;

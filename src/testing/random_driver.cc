@@ -113,7 +113,10 @@ Operation RandomRun::RandomWrite(const Options& now) {
                          : prng_.OneIn(3)  ? 1 + prng_.Below(6)
                                            : 1;
   for (uint64_t i = 0; i < count; ++i) operation.parts.push_back(RandomPart());
-  if (prng_.OneIn(4)) operation.write.watermark = prng_.Below(1000);
+  if (prng_.OneIn(4)) {
+    const size_t size = prng_.OneIn(4) ? prng_.Below(kWatermarkBytesMax + 1) : 3;
+    operation.write.watermark = std::string(size, static_cast<char>(prng_.Below(256)));
+  }
   constexpr Durability kModes[] = {Durability::kSync, Durability::kOs, Durability::kInterval};
   if (prng_.OneIn(6)) operation.write.durability = kModes[prng_.Below(std::size(kModes))];
   return operation;

@@ -168,7 +168,7 @@ absl::Status RecoveryChecker::Recover(env::SimDisk* disk, uint64_t hash, int dep
   const Snapshot snapshot = store->TakeSnapshot();
   ASHLAR_ASSIGN_OR_RETURN(const DocumentList found, ReadDocuments(snapshot));
   const Schema schema = store->schema();
-  const std::optional<uint64_t> watermark = store->GetStats().watermark;
+  const std::optional<std::string> watermark = store->GetStats().watermark;
   const size_t least = history_.least_after_power_loss();
   size_t index = 0;
   const LabStatePtr state = history_.Match(found, schema, watermark, least, &index);

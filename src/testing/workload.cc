@@ -204,7 +204,7 @@ absl::Status Parser::ParseParts(const Words& words, Operation* operation, std::v
     const std::string name = word.substr(0, equals);
     const std::optional<uint64_t> number = Number(word.substr(equals + 1));
     if (name == "watermark" && number.has_value()) {
-      operation->write.watermark = *number;
+      operation->write.watermark = absl::StrCat(*number);
     } else if (name == "words" && number.has_value()) {
       more_words = *number;
     } else if (name == "durability") {

@@ -46,9 +46,9 @@ struct Operation {
   Kind kind = Kind::kWrite;
   std::vector<BatchPart> parts;  // kWrite; none: an empty batch
   WriteOptions write;
-  std::optional<Options> options;   // kReopen, kKill: from now on
-  uint64_t number = 0;              // kMerge, kPurge: segments, kWait: milliseconds
-  std::string name;                 // kAddField
+  std::optional<Options> options;  // kReopen, kKill: from now on
+  uint64_t number = 0;             // kMerge, kPurge: segments, kWait: milliseconds
+  std::string name;                // kAddField
   std::optional<env::WorkStep> at;  // done when work in a later operation reaches this step; only kWrite, kSync, kFlush
   env::SimFault fault;             // kFault
   bool must_fail = false;          // kWrite: the batch breaks a rule, so nothing of it may be seen

@@ -45,7 +45,7 @@ inline format::CatalogValue MakeValue(uint64_t generation, size_t segments = 3) 
     id += 100;
     value.segments.push_back(segment);
   }
-  if (generation % 2 == 0) value.watermark = generation;
+  if (generation % 2 == 0) value.watermark = absl::StrCat("up to ", generation);
   return value;
 }
 

@@ -76,7 +76,7 @@ std::map<std::string, std::pair<DocumentId, int64_t>> LiveAfter(int64_t batches)
 void Write(Store& store, int64_t first, int64_t last) {
   for (int64_t n = first; n <= last; ++n) {
     WriteOptions options;
-    options.watermark = static_cast<uint64_t>(n * 10);
+    options.watermark = std::to_string(n * 10);
     ASSERT_OK(store.Write(NumberedBatch(n), options));
   }
 }
@@ -109,7 +109,7 @@ void ExpectHolds(env::Env env, const std::string& directory, int64_t n) {
   ExpectSameDocuments(snapshot, oracle);
   RandomStore random(static_cast<uint64_t>(n) + 1);
   ExpectEqual(*copy, snapshot, oracle, &random, 1);
-  if (n > 0) EXPECT_EQ(copy->GetStats().watermark, static_cast<uint64_t>(n * 10));
+  if (n > 0) EXPECT_EQ(copy->GetStats().watermark, std::to_string(n * 10));
   ExpectCheckClean(*copy);
 }
 

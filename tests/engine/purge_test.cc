@@ -1,7 +1,6 @@
 // Purge: what was deleted is in no file of the directory any more, and it was before.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -167,26 +166,25 @@ TEST_P(PurgeTest, DictionariesAreMadeAnew) {
 }
 
 TEST_P(PurgeTest, OldValuesOfTheCatalogAreGone) {
-  constexpr uint64_t kOld = 0x1122334455667788;
-  std::string old(8, '\0');
-  std::memcpy(old.data(), &kOld, 8);
+  const auto old = [](uint64_t i) { return "watermark of long ago " + std::to_string(i) + std::string(50 * i, '.'); };
   WriteOptions options;
-  options.watermark = kOld;
-  ASSERT_OK(store_->Write(WriteBatch(), options));
-  ASSERT_OK(store_->Flush());
-  EXPECT_TRUE(With(old).contains("catalog"));
-  options.watermark = 5;
+  for (uint64_t i = 0; i < 40; ++i) {
+    options.watermark = old(i);
+    ASSERT_OK(store_->Write(WriteBatch(), options));
+    ASSERT_OK(store_->Flush());
+  }
+  options.watermark = "new";
   ASSERT_OK(store_->Write(WriteBatch(), options));
   for (uint64_t i = 0; i < 4; ++i) {
     PutFillers(i, 1);
     ASSERT_OK(store_->Flush());
   }
-  EXPECT_TRUE(With(old).contains("catalog")) << "in a free page";
+  EXPECT_TRUE(With("watermark of long ago").contains("catalog")) << "in a free page";
   ASSERT_OK(store_->Purge());
-  EXPECT_EQ(With(old), Kinds());
-  EXPECT_EQ(store_->GetStats().watermark, 5u);
+  EXPECT_EQ(With("watermark of long ago"), Kinds());
+  EXPECT_EQ(store_->TakeSnapshot().watermark(), "new");
   Open();
-  EXPECT_EQ(store_->GetStats().watermark, 5u);
+  EXPECT_EQ(store_->TakeSnapshot().watermark(), "new");
   PutFillers(10, 1);
   ASSERT_OK(store_->Flush());
 }

@@ -333,18 +333,67 @@ TEST_P(StoreTest, AddFieldsWithoutReindex) {
 
 TEST_P(StoreTest, WatermarkFollowsTheNewestBatch) {
   EXPECT_FALSE(store_->GetStats().watermark.has_value());
+  EXPECT_FALSE(store_->TakeSnapshot().watermark().has_value());
   WriteBatch batch;
   batch.Put(Doc("a", "x"));
   WriteOptions options;
-  options.watermark = 41;
+  options.watermark = "row 41";
   ASSERT_OK(store_->Write(batch, options));
+  const Snapshot first = store_->TakeSnapshot();
+  ASSERT_OK(store_->Put(Doc("b", "y")));
+  EXPECT_EQ(store_->TakeSnapshot().watermark(), "row 41") << "a batch without one leaves it";
+  Reopen();  // from the journal
+  EXPECT_EQ(store_->TakeSnapshot().watermark(), "row 41");
+  options.watermark = std::string("\0row\xff\n", 6);
+  ASSERT_OK_AND_ASSIGN(const WriteResult empty, store_->Write(WriteBatch(), options));
+  EXPECT_EQ(empty.sequence, store_->TakeSnapshot().sequence()) << "an empty batch takes a sequence";
+  EXPECT_EQ(store_->TakeSnapshot().watermark(), options.watermark);
+  EXPECT_EQ(first.watermark(), "row 41") << "a snapshot keeps its own";
+  ASSERT_OK(store_->Flush());
+  Reopen();  // from the catalog
+  EXPECT_EQ(store_->GetStats().watermark, options.watermark);
+  ASSERT_OK(store_->Merge());
+  ASSERT_OK(store_->Checkpoint(directory_.Sub("copy")));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> copy, Store::Open(directory_.Sub("copy")));
+  EXPECT_EQ(copy->TakeSnapshot().watermark(), options.watermark);
+  options.watermark = "";
+  ASSERT_OK(store_->Write(WriteBatch(), options));
+  EXPECT_EQ(store_->TakeSnapshot().watermark(), "") << "empty is not none";
   Reopen();
-  EXPECT_EQ(store_->GetStats().watermark, 41u);
-  options.watermark = 42;
+  EXPECT_EQ(store_->TakeSnapshot().watermark(), "");
+}
+
+TEST_P(StoreTest, WatermarkHasALimit) {
+  WriteOptions options;
+  options.watermark = std::string(kWatermarkBytesMax, 'w');
   ASSERT_OK(store_->Write(WriteBatch(), options));
   ASSERT_OK(store_->Flush());
+  const Sequence before = store_->TakeSnapshot().sequence();
+  WriteOptions longer;
+  longer.watermark = std::string(kWatermarkBytesMax + 1, 'w');
+  WriteBatch batch;
+  batch.Put(Doc("a", "x"));
+  const absl::Status refused = store_->Write(batch, longer).status();
+  EXPECT_CODE(refused, kResourceExhausted);
+  EXPECT_NE(refused.message().find("4096"), std::string::npos) << refused;
+  EXPECT_EQ(store_->TakeSnapshot().sequence(), before);
   Reopen();
-  EXPECT_EQ(store_->GetStats().watermark, 42u);
+  EXPECT_EQ(store_->TakeSnapshot().watermark(), options.watermark);
+}
+
+// It follows the order of the sequences: that of a batch that fails is never seen, and of several the last one stays.
+TEST_P(StoreTest, WatermarkOfABatchThatFails) {
+  ASSERT_OK(store_->Put(Doc("a", "x")));
+  WriteOptions options;
+  options.watermark = "good";
+  ASSERT_OK(store_->Write(WriteBatch(), options));
+  WriteBatch clash;
+  clash.Insert(Doc("a", "y"));
+  options.watermark = "bad";
+  EXPECT_CODE(store_->Write(clash, options), kAlreadyExists);
+  EXPECT_EQ(store_->TakeSnapshot().watermark(), "good");
+  Reopen();
+  EXPECT_EQ(store_->TakeSnapshot().watermark(), "good");
 }
 
 TEST_P(StoreTest, BulkPathIsInvisibleUntilItsFlushAndFindsDuplicates) {
@@ -494,11 +543,15 @@ TEST_P(StoreTest, ReindexKeepsDocumentIdsAndAnswers) {
   ASSERT_OK(store_->Delete("k3"));
   ASSERT_OK(store_->Flush());
   ASSERT_OK(store_->Put(Doc("k4", "stone again")));
+  WriteOptions marked;
+  marked.watermark = "row 51";
+  ASSERT_OK(store_->Write(WriteBatch(), marked));
   const std::string out = directory_.Sub("copy");
   ASSERT_OK(Reindex(*store_, out));
   EXPECT_CODE(Reindex(*store_, out), kAlreadyExists);
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> copy, Store::Open(out));
   EXPECT_EQ(copy->TakeSnapshot().document_count(), 49u);
+  EXPECT_EQ(copy->TakeSnapshot().watermark(), "row 51");
   EXPECT_EQ(KeysOf(*copy, "stone 3"), KeysOf(*store_, "stone 3"));
   ASSERT_OK_AND_ASSIGN(const StoredDocument a, store_->TakeSnapshot().Get("k4"));
   ASSERT_OK_AND_ASSIGN(const StoredDocument b, copy->TakeSnapshot().Get("k4"));

@@ -37,14 +37,12 @@ ByteBuffer GoldenJournal() {
   ByteBuffer out = EncodeJournalHeader(header);
   const uint64_t synced = out.size();
   uint64_t chain = header.previous_chain;
-  const auto append = [&](RecordType type, Sequence first, uint32_t count, std::optional<uint64_t> watermark,
-                          uint64_t durable_to, ByteSpan payload) {
+  const auto append = [&](RecordType type, Sequence first, uint32_t count, uint64_t durable_to, ByteSpan payload) {
     JournalRecord record;
     record.type = type;
     record.first_sequence = first;
     record.operation_count = count;
     record.schema_number = count > 0 ? 2 : 0;
-    record.watermark = watermark;
     record.durable_to = durable_to;
     record.chain = chain;
     chain = AppendRecord(record, payload, {header.salt, header.number, out.size()}, &out);
@@ -53,10 +51,12 @@ ByteBuffer GoldenJournal() {
   AppendOperation({OperationKind::kPut, AsBytes("a document's bytes"), {}, 0}, &operations);
   AppendOperation({OperationKind::kDelete, {}, "gone", 0}, &operations);
   AppendOperation({OperationKind::kDeleteId, {}, {}, 77}, &operations);
-  append(RecordType::kBatch, 101, 3, std::nullopt, synced, operations);
-  append(RecordType::kBatch, 104, 1, 9000, synced, {});
-  append(RecordType::kVoid, 105, 0, std::nullopt, synced + 96, {});
-  append(RecordType::kSeal, 105, 0, std::nullopt, out.size(), {});
+  ByteBuffer watermark;
+  AppendOperation({OperationKind::kWatermark, {}, "row 9000", 0}, &watermark);
+  append(RecordType::kBatch, 101, 3, synced, operations);
+  append(RecordType::kBatch, 104, 1, synced, watermark);
+  append(RecordType::kVoid, 105, 0, synced + 96, {});
+  append(RecordType::kSeal, 105, 0, out.size(), {});
   out.resize(out.size() + 40);
   return out;
 }
@@ -82,7 +82,7 @@ CatalogValue GoldenCatalogValue() {
   value.last_sequence = 1307;
   value.journal_number = 5;
   value.next_file_number = 11;
-  value.watermark = 8999;
+  value.watermark = "row 8999";
   value.durable_journal_number = 5;
   value.durable_journal_offset = 440;
   return value;
@@ -113,7 +113,6 @@ absl::StatusOr<std::vector<std::string>> JournalText(ByteSpan bytes) {
     std::string line = absl::StrCat(offset, " type ", static_cast<int>(record->record.type), " sequence ",
                                     record->record.first_sequence, "+", record->record.operation_count, " schema ",
                                     record->record.schema_number, " durable ", record->record.durable_to);
-    if (record->record.watermark.has_value()) absl::StrAppend(&line, " watermark ", *record->record.watermark);
     const bool whole =
         VisitOperations(rest.subspan(kRecordHeaderBytes, record->payload_bytes), [&line](const OperationView& operation) {
           absl::StrAppend(&line, " [", static_cast<int>(operation.kind), " ", ToAbsl(AsString(operation.document)),
@@ -133,9 +132,9 @@ const std::vector<std::string> kJournalText = {
     "journal 5 salt 123456789abcdef next 101 previous 3 to 4000 chain feedface synced to 232 generation 12 schema 2",
     "schema key=id group=title, title:1spc/1porter0 year:3pc/0none0 id:2sc/0none0 identity ashlar 1, ICU 72.1",
     "232 type 1 sequence 101+3 schema 2 durable 232 [1 a document's bytes 0] [2 gone 0] [3  77]",
-    "328 type 1 sequence 104+1 schema 2 durable 232 watermark 9000",
-    "392 type 3 sequence 105+0 schema 0 durable 328",
-    "456 type 2 sequence 105+0 schema 0 durable 456",
+    "328 type 1 sequence 104+1 schema 2 durable 232 [4 row 9000 0]",
+    "408 type 3 sequence 105+0 schema 0 durable 328",
+    "472 type 2 sequence 105+0 schema 0 durable 472",
 };
 
 std::string DeathsText(const DeathsFile& deaths) {
@@ -157,18 +156,19 @@ std::string CatalogText(const CatalogValue& value) {
   for (const SegmentEntry& s : value.segments)
     absl::StrAppend(&out, " | ", s.number, " ", Hex(s.file_id), " ", s.file_bytes, " ", s.documents, "-", s.dead, " ",
                     s.first_id, "..", s.last_id);
-  absl::StrAppend(&out, " | deaths ", value.deaths_number, " ", Hex(value.deaths_file_id), " floor ", value.floor, " last ",
-                  value.last_sequence, " journal ", value.journal_number, " next ", value.next_file_number, " watermark ",
-                  value.watermark.value_or(0), " durable ", value.durable_journal_number, ":",
+  absl::StrAppend(&out, " | deaths ", value.deaths_number, " ", Hex(value.deaths_file_id), " floor ", value.floor,
+                  " last ", value.last_sequence, " journal ", value.journal_number, " next ", value.next_file_number,
+                  " watermark ", value.watermark.value_or("none"), " durable ", value.durable_journal_number, ":",
                   value.durable_journal_offset);
   return out;
 }
 
 const std::string kCatalogText =
-    "generation 12 store 202122232425262728292a2b2c2d2e2f schema key=id group=title, title:1spc/1porter0 year:3pc/0none0 "
+    "generation 12 store 202122232425262728292a2b2c2d2e2f schema key=id group=title, title:1spc/1porter0 "
+    "year:3pc/0none0 "
     "id:2sc/0none0 number 2 identity ashlar 1, ICU 72.1 | 4 404142434445464748494a4b4c4d4e4f 123456 1000-3 1..1100 | 9 "
     "505152535455565758595a5b5c5d5e5f 777 20-0 1200..1300 | deaths 10 303132333435363738393a3b3c3d3e3f floor 1300 last "
-    "1307 journal 5 next 11 watermark 8999 durable 5:440";
+    "1307 journal 5 next 11 watermark row 8999 durable 5:440";
 
 // ---- The files.
 

@@ -44,8 +44,7 @@ class Driver {
   void Recover(Known* known, ReplayEnd* end) {
     std::vector<Batch> found;
     auto replayed = Replay(env_, kDirectory, OptionsOf(*known), [&found](const Record& record) {
-      found.push_back(
-          {record.first_sequence, record.operation_count, std::string(AsString(record.operations)), record.watermark});
+      found.push_back({record.first_sequence, record.operation_count, std::string(AsString(record.operations))});
       return absl::OkStatus();
     });
     ASSERT_TRUE(replayed.ok()) << replayed.status();

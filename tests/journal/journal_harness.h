@@ -23,7 +23,6 @@ struct Batch {
   Sequence first = 0;
   uint32_t count = 1;
   std::string bytes;
-  std::optional<uint64_t> watermark;
   bool operator==(const Batch&) const = default;
 };
 
@@ -38,7 +37,6 @@ inline Batch MakeBatch(Sequence first, size_t size, uint32_t count = 1) {
   batch.count = count;
   Prng random(first);
   for (size_t i = 0; i < size; ++i) batch.bytes += static_cast<char>('a' + random.Below(26));
-  if (first % 3 == 0) batch.watermark = first * 10;
   return batch;
 }
 
@@ -47,7 +45,6 @@ inline Record ToRecord(const Batch& batch) {
   record.first_sequence = batch.first;
   record.operation_count = batch.count;
   record.schema_number = 7;
-  record.watermark = batch.watermark;
   record.operations = AsBytes(batch.bytes);
   return record;
 }
@@ -110,8 +107,7 @@ class JournalTest : public testing::Test {
     Replayed out;
     auto end = Replay(env_, kDirectory, options, [&out](const Record& record) {
       EXPECT_EQ(record.schema_number, 7u);
-      out.batches.push_back({record.first_sequence, record.operation_count, std::string(AsString(record.operations)),
-                             record.watermark});
+      out.batches.push_back({record.first_sequence, record.operation_count, std::string(AsString(record.operations))});
       return absl::OkStatus();
     });
     out.status = end.status();

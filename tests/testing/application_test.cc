@@ -37,7 +37,7 @@ absl::Status Index(Store* store, uint64_t n, const std::string& row) {
   WriteBatch batch;
   batch.Put(Document().Add("id", std::to_string(n)).Add("text", row));
   WriteOptions options;
-  options.watermark = n + 1;
+  options.watermark = std::to_string(n + 1);
   return store->Write(batch, options).status();
 }
 
@@ -65,7 +65,7 @@ absl::Status Recover(SimulatedDisk* disk, uint64_t acknowledged, Durability dura
   if (count < acknowledged) return absl::DataLossError("an acknowledged row is lost");
   auto store = OpenStore(disk, durability);
   if (!store.ok()) return store.status();
-  const uint64_t first = (*store)->GetStats().watermark.value_or(0);
+  const uint64_t first = std::stoull((*store)->TakeSnapshot().watermark().value_or("0"));
   if (first > count) return absl::DataLossError("the store is ahead of the rows");
   for (uint64_t n = first; n < count; ++n)
     if (absl::Status status = Index(store->get(), n, Row(n)); !status.ok()) return status;

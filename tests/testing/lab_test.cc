@@ -63,7 +63,7 @@ TEST(LabTest, Language) {
   EXPECT_EQ(workload.operations[5].parts[0].key, 3u);
   EXPECT_EQ(workload.operations[5].parts[0].words, 4u);
   EXPECT_EQ(workload.operations[6].parts.size(), 2u);
-  EXPECT_EQ(workload.operations[6].write.watermark, 7u);
+  EXPECT_EQ(workload.operations[6].write.watermark, "7");
   EXPECT_EQ(workload.operations[6].write.durability, Durability::kSync);
   EXPECT_TRUE(workload.operations[7].parts.empty());
   EXPECT_EQ(workload.operations[8].number, 2u);
@@ -104,9 +104,9 @@ TEST(LabTest, HistoryKnowsItsPromises) {
   EXPECT_EQ(index, 3u);
   EXPECT_NE(history.Match(two, schema, std::nullopt, history.durable(), &index), nullptr);
   EXPECT_EQ(index, 2u);
-  EXPECT_EQ(history.Match({}, schema, std::nullopt, history.durable(), &index), nullptr);      // lost what was durable
-  EXPECT_EQ(history.Match({all[0], all[2]}, schema, std::nullopt, 0, &index), nullptr);        // no prefix
-  EXPECT_EQ(history.Match(all, schema, 7, history.durable(), &index), nullptr);                // another watermark
+  EXPECT_EQ(history.Match({}, schema, std::nullopt, history.durable(), &index), nullptr);  // lost what was durable
+  EXPECT_EQ(history.Match({all[0], all[2]}, schema, std::nullopt, 0, &index), nullptr);    // no prefix
+  EXPECT_EQ(history.Match(all, schema, "7", history.durable(), &index), nullptr);          // another watermark
   DocumentList changed = all;
   changed[1].second ^= 1;
   EXPECT_EQ(history.Match(changed, schema, std::nullopt, 0, &index), nullptr);

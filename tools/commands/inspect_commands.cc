@@ -39,6 +39,7 @@ std::string StatJson(const Stats& stats) {
   json["journal"] = {
       {"files", stats.journal_files}, {"bytes", stats.journal_bytes}, {"replay_bytes", stats.replay_bytes}};
   json["overlay"] = {{"documents", stats.overlay_documents}, {"bytes", stats.overlay_bytes}};
+  if (stats.watermark.has_value()) json["watermark"] = *stats.watermark;
   json["open_mode"] = std::string(OpenModeName(stats.open_mode));
   json["state"] = std::string(StoreStateName(stats.state));
   json["state_cause"] = stats.state_cause;
@@ -51,7 +52,7 @@ std::string StatJson(const Stats& stats) {
   if (stats.analyzer_identity != stats.analyzer_identity_build) {
     json["analyzer_mismatch"] = {{"store", stats.analyzer_identity}, {"build", stats.analyzer_identity_build}};
   }
-  return json.dump() + "\n";
+  return JsonLine(json);
 }
 
 std::string StatText(const Stats& stats) {
@@ -71,6 +72,8 @@ std::string StatText(const Stats& stats) {
                   WithCommas(stats.replay_bytes), " to replay\n");
   absl::StrAppend(&text, "overlay    ", WithCommas(stats.overlay_documents), " documents, ",
                   WithCommas(stats.overlay_bytes), " bytes\n");
+  if (stats.watermark.has_value())
+    absl::StrAppend(&text, "watermark  ", JsonLine(*stats.watermark));  // one line, whatever is in it
   absl::StrAppend(&text, "open mode  ", ToAbsl(OpenModeName(stats.open_mode)), "\n");
   absl::StrAppend(&text, "state      ", ToAbsl(StoreStateName(stats.state)), stats.state_cause.empty() ? "" : ": ",
                   stats.state_cause, "\n");
