@@ -18,8 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/check.h"
+#include "src/base/mutex.h"
 #include "src/base/status.h"
 #include "src/env/env.h"
 #include "src/env/env_error.h"
@@ -46,6 +48,37 @@ auto Retry(Call call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();
   return result;
+}
+
+// One descriptor of the process that nothing uses, for the sync of a directory when there is no other left. It comes
+// when files have got their names, so it would be a failed sync, and those are final.
+class DescriptorReserve {
+ public:
+  // -1: errno says why not.
+  int OpenDirectory(const char* path) {
+    MutexLock lock(&mutex_);
+    const auto open_it = [path] { return Retry([=] { return ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }); };
+    int fd = open_it();
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && reserved_ >= 0) {
+      ::close(std::exchange(reserved_, -1));
+      fd = open_it();
+    }
+    return fd;
+  }
+  void CloseDirectory(int fd) {
+    MutexLock lock(&mutex_);
+    ::close(fd);
+    if (reserved_ < 0) reserved_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  }
+
+ private:
+  Mutex mutex_;
+  int reserved_ ABSL_GUARDED_BY(mutex_) = -1;
+};
+
+DescriptorReserve& TheReserve() {
+  static DescriptorReserve* const reserve = new DescriptorReserve;  // outlives every store
+  return *reserve;
 }
 
 // Reads until `out` is full or the file ends. The errno, or 0; `*read` counts what came.
@@ -389,10 +422,10 @@ class PosixFileSystem : public FileSystem {
 
   absl::Status SyncDirectory(const std::string& path) override {
     ASHLAR_RETURN_IF_ERROR(CheckPath(path));
-    const int fd = Retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    const int fd = TheReserve().OpenDirectory(path.c_str());
     if (fd < 0) return EnvError(errno, "open directory", path);
     const int error = Retry([&] { return ::fsync(fd); }) == 0 ? 0 : errno;
-    ::close(fd);
+    TheReserve().CloseDirectory(fd);
     return error == 0 ? absl::OkStatus() : EnvError(error, "sync directory", path);
   }
 
