@@ -104,6 +104,7 @@ class Workload {
   }
   void Flush() { Durable(store_->Flush()); }
   void Merge() { Durable(store_->Merge()); }
+  void Purge() { Durable(store_->Purge()); }
   void Sync() { Durable(store_->Sync()); }
   absl::Status TryFlush() { return store_->Flush(); }
   // The process ends; the page cache stays.
@@ -183,6 +184,21 @@ void FlushesAndMerges(Workload& w) {
   w.Close();
 }
 
+// Another catalog file takes the place of the first one, and of that one.
+void Purges(Workload& w) {
+  w.Open();
+  w.Put(1, 1);
+  w.Put(2, 2);
+  w.Flush();
+  w.Delete(1);
+  w.Purge();
+  w.Put(3, 3);
+  w.Purge();
+  w.Put(2, 4);
+  w.Flush();
+  w.Close();
+}
+
 // A value of several pages, so that LMDB writes runs of overflow pages and frees them again.
 void AddsManyFields(Workload& w) {
   w.Open();
@@ -214,9 +230,14 @@ struct Named {
   Durability durability;
 };
 const Named kWorkloads[] = {
-    {"creates_sync", CreatesAndReopens, Durability::kSync}, {"merges_sync", FlushesAndMerges, Durability::kSync},
-    {"merges_os", FlushesAndMerges, Durability::kOs},       {"merges_off", FlushesAndMerges, Durability::kOff},
-    {"fields_sync", AddsManyFields, Durability::kSync},     {"commits_sync", ManyCommits, Durability::kSync},
+    {"creates_sync", CreatesAndReopens, Durability::kSync},
+    {"merges_sync", FlushesAndMerges, Durability::kSync},
+    {"merges_os", FlushesAndMerges, Durability::kOs},
+    {"merges_off", FlushesAndMerges, Durability::kOff},
+    {"fields_sync", AddsManyFields, Durability::kSync},
+    {"commits_sync", ManyCommits, Durability::kSync},
+    {"purges_sync", Purges, Durability::kSync},
+    {"purges_os", Purges, Durability::kOs},
 };
 
 // ---- What must hold after a crash. Each returns what is wrong, or nothing.
@@ -310,11 +331,26 @@ bool IsCatalog(const Trace& trace, const TraceOp& op) {
   return op.file >= 0 && trace.names[static_cast<size_t>(op.file)].find("/catalog") != std::string::npos;
 }
 
+bool TakesTheCatalogsName(const TraceOp& op) {
+  return op.kind == TraceOp::Kind::kRename && op.to.ends_with("/catalog.lmdb");
+}
+
+// Whether a catalog that was made by then has its name yet.
+bool IsInTheMaking(const Trace& trace, size_t at, int file) {
+  bool made = false;
+  for (size_t i = 0; i < at; ++i) {
+    const TraceOp& op = trace.ops[i];
+    if (op.kind == TraceOp::Kind::kCreate && op.file == file) made = op.name.ends_with("/catalog-new.lmdb");
+    if (TakesTheCatalogsName(op)) made = false;
+  }
+  return made;
+}
+
 // A commit writes its pages, syncs, writes its meta page behind the part that never changes, and syncs again.
 bool IsMetaSync(const Trace& trace, size_t at) {
   constexpr uint64_t kMetaPages = 2 * 4096, kFromMapSize = 32;
   const TraceOp& sync = trace.ops[at];
-  if (sync.kind != TraceOp::Kind::kSync || !IsCatalog(trace, sync)) return false;
+  if (sync.kind != TraceOp::Kind::kSync || !IsCatalog(trace, sync) || IsInTheMaking(trace, at, sync.file)) return false;
   while (at-- > 0) {
     const TraceOp& op = trace.ops[at];
     if (op.kind == TraceOp::Kind::kWrite && op.file == sync.file)
@@ -329,6 +365,15 @@ uint64_t GenerationIn(const DiskImage& image, const std::string& root) {
   const std::string path = root + "/store/catalog.lmdb";
   const auto content = catalog::WalkLmdb(**env::PosixEnv().files->OpenForRead(path), path);
   return content.ok() && !content->entries.empty() ? content->entries.back().generation : 0;
+}
+
+// A purge's commit is the name of the file that it has made, once the directory is synced. The first catalog's is none.
+bool IsReplacementSync(const Trace& trace, size_t at) {
+  if (trace.ops[at].kind != TraceOp::Kind::kSyncDirectory) return false;
+  while (at > 0 && trace.ops[at - 1].kind != TraceOp::Kind::kSyncDirectory && !TakesTheCatalogsName(trace.ops[at - 1]))
+    --at;
+  if (at == 0 || !TakesTheCatalogsName(trace.ops[at - 1])) return false;
+  return std::any_of(trace.ops.begin(), trace.ops.begin() + static_cast<ptrdiff_t>(at) - 1, TakesTheCatalogsName);
 }
 
 CutResult CutEverywhere(const Trace& trace, const Workload& workload, const std::string& root, int random) {
@@ -353,7 +398,8 @@ CutResult CutEverywhere(const Trace& trace, const Workload& workload, const std:
         if (expected.known.reopened > reopened) expected.generation = GenerationIn(model.Whole(), root);
         reopened = expected.known.reopened;
       }
-      if (IsMetaSync(trace, model.position() - 1)) ++expected.generation;
+      if (IsMetaSync(trace, model.position() - 1) || IsReplacementSync(trace, model.position() - 1))
+        ++expected.generation;
     }
     ++result.positions;
     model.VisitImages(model.position(), random, [&](const DiskImage& image) {
