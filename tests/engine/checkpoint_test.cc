@@ -309,6 +309,20 @@ TEST_F(CheckpointTest, RefusesACheckpointThatIsNewer) {
   EXPECT_OK(reader->Checkpoint(out_, Incremental()));
 }
 
+TEST_F(CheckpointTest, WhoReadsACheckpointGoesOverToTheRenewedOne) {
+  Write(*store_, 1, 5);
+  ASSERT_OK(store_->Checkpoint(out_));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> reader, Store::Open(out_, ReadOnly()));
+  Write(*store_, 6, 8);
+  ASSERT_OK(store_->Checkpoint(out_, Incremental()));
+  EXPECT_EQ(reader->TakeSnapshot().watermark(), "50");
+  ASSERT_OK_AND_ASSIGN(const bool fresh, reader->Refresh());
+  EXPECT_TRUE(fresh);
+  EXPECT_EQ(reader->TakeSnapshot().watermark(), "80");
+  ExpectSameDocuments(reader->TakeSnapshot(), StateAfter(8));
+  ExpectCheckClean(*reader);
+}
+
 // Whatever was acknowledged by the copy as a store is not overwritten.
 TEST_F(CheckpointTest, RefusesACheckpointThatWasWrittenTo) {
   Write(*store_, 1, 5);
