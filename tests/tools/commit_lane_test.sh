@@ -25,7 +25,7 @@ for row in rows:
         assert row["syncs_per_commit"] < 1, row
 missing = {what.split(":")[0] for what in report["not_measured"] if "was not found" in what}
 expected = {("ashlar", mode) for mode in ("sync", "interval", "os")}
-expected |= {(peer, "sync") for peer in ("sqlite", "xapian", "rocksdb", "lmdb") if peer not in missing}
+expected |= {(peer, "sync") for peer in ("sqlite", "xapian", "rocksdb", "leveldb", "lmdb") if peer not in missing}
 assert set(arms) == expected, (arms.keys(), missing)
 for arm, cases in arms.items():
     assert cases == [(1, 1), (1, 3), (20, 1), (20, 3)], (arm, cases)
