@@ -72,7 +72,7 @@ class Store final {
 
   // Everything acknowledged before the call survives power loss after it.
   absl::Status Sync();
-  // Writes the overlay into a segment and drops the journal it needed. Others write and read meanwhile.
+  // Writes the overlay into a segment, drops the journal it needed, and wakes the thread for merges, if there is one. Others go on.
   absl::Status Flush();
   // Flushes, then merges until at most `segments_max` segments are left of those that there are then. Others write and read
   // meanwhile. Aborted: the store is being closed.

@@ -261,8 +261,13 @@ absl::Status Engine::FlushBulk() {
 
 absl::Status Engine::Flush() {
   ASHLAR_RETURN_IF_ERROR(CheckFork());
-  MutexLock lock(&flush_mutex_);
-  return FlushAll();
+  {
+    MutexLock lock(&flush_mutex_);
+    ASHLAR_RETURN_IF_ERROR(FlushAll());
+  }
+  // Else the segments of who flushes often would be merged only when an overlay is full.
+  if (background_) scheduler_->Wake();
+  return absl::OkStatus();
 }
 
 absl::Status Engine::AddFields(const std::vector<Field>& fields) {

@@ -322,6 +322,22 @@ TEST_P(HeldMergeTest, BatchesSearchesAndDeletesGoOn) {
   ExpectCheckClean(*store_);
 }
 
+// Who flushes by hand, and so never fills an overlay, gets merges all the same.
+TEST_F(BackgroundTest, AFlushWakesTheThreadForMerges) {
+  options_.merge_factor = 2;
+  Open();
+  holder_.HoldAt(WorkStep::kMergeCommitted);
+  for (int segment = 0; segment < 2; ++segment) {
+    Put(next_key_++);
+    ASSERT_OK(store_->Flush());
+  }
+  holder_.WaitUntilHeld();
+  holder_.LetGo();
+  ASSERT_OK(store_->RunPending());
+  EXPECT_EQ(Counter("merges"), 1u);
+  ExpectRight();
+}
+
 TEST_F(BackgroundTest, PausedMergesStandStill) {
   options_.merge_factor = 2;
   Open();
