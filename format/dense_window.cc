@@ -168,11 +168,7 @@ uint32_t Window::ExceptionAt(uint32_t offset, size_t* from) const {
   for (size_t before = kCounted; before == kCounted && low < n; low += before) {
     const size_t counted = std::min(kCounted, n - low);
     before = 0;
-    if (counted == kCounted) {
-      for (size_t i = 0; i < kCounted; ++i) before += LoadU16(exception_offsets_ + 2 * (low + i)) < offset ? 1 : 0;
-    } else {
-      for (size_t i = 0; i < counted; ++i) before += LoadU16(exception_offsets_ + 2 * (low + i)) < offset ? 1 : 0;
-    }
+    for (size_t i = 0; i < counted; ++i) before += LoadU16(exception_offsets_ + 2 * (low + i)) < offset ? 1 : 0;
   }
   *from = low;
   if (low == n || LoadU16(exception_offsets_ + 2 * low) != offset) return 0;

@@ -814,7 +814,7 @@ void Pruned<S, C, L>::AddWhole(uint32_t begin, uint32_t end, int32_t needed) {
 template <class S, class C, class L>
 void Pruned<S, C, L>::AddBounds(List* list, uint32_t begin, uint32_t end, int32_t bound_needed) {
   std::array<uint16_t, simd::kBlock> shifted;
-  const int32_t up = (1 << shift_) - 1;
+  const int32_t up = (1 << shift_) - 1;  // as ShiftedUp, in 32 bits
   for (uint32_t block = list->FindBlock(begin); block < list->blocks() && list->FirstPossible(block) < end; ++block) {
     if (list->block_bound(block) < bound_needed) continue;
     list->Load(block);

@@ -14,7 +14,6 @@
 #include "format/dense_window.h"
 #include "format/frontier.h"
 #include "format/layout.h"
-#include "format/posting_block.h"
 #include "src/query/block_contributions.h"
 #include "src/query/length_classes.h"
 #include "src/query/search_arena.h"
@@ -188,10 +187,10 @@ class PrunedList {
   size_t FindInWindow(const format::Window& values, const uint32_t* documents, size_t begin, size_t end, size_t found);
   size_t FindIn(std::span<const uint32_t> block, const uint32_t* documents, size_t begin, size_t end, size_t found);
   void MakeRoomToFind(size_t n);
-  // No posting of the loaded block with a lower frequency contributes `needed`; kNoFrequency: none at all does. Only
-  // with blocks.
-  uint32_t LeastFrequency(int64_t needed) const;
-  static constexpr uint32_t kNoFrequency = 0xFFFFFFFFu;
+  // Below it no posting of the loaded block contributes `needed`. Only with blocks.
+  uint32_t LeastFrequency(int64_t needed) const {
+    return simd::LeastFrequency(term_.weight, term_.norm.K(ShortestLength()), needed);
+  }
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   static constexpr int32_t kUnknownBound = INT32_MAX / 2;  // before BoundWindows
   static constexpr size_t kBehind = 16;                    // a flat list's documents are padded by as many
@@ -407,30 +406,12 @@ size_t PrunedList<C, L>::Select(size_t first, size_t last, int32_t needed, uint3
   }
   // First by the frequency alone, as if every document were as short as the block's shortest: that needs no length.
   const uint32_t least = LeastFrequency(needed);
-  if (least == kNoFrequency) return 0;
+  if (least == simd::kNoFrequency) return 0;
   MakeRoomToFind(n);
   const size_t taken = kernels_.take_frequent(documents_.data() + first, frequencies().data() + first, n, least,
                                               documents, found_frequencies_.data());
   Score(documents, {found_frequencies_.data(), taken}, scores);
   return kernels_.keep_at_least(documents, scores, taken, 0, needed);
-}
-
-// Solves w f / (f + k) >= needed for f, from below by more than roundings make. A contribution that is just below what
-// is needed is not rare, for that is where the threshold comes from: there it is looked at exactly.
-template <class C, class L>
-uint32_t PrunedList<C, L>::LeastFrequency(int64_t needed) const {
-  constexpr double kRoundedUp = 1 + 1.0 / (1 << 20);
-  constexpr double kJustBelow = 1e-3;
-  if (needed <= 1) return 1;
-  const float k = term_.norm.K(ShortestLength());
-  const double share = static_cast<double>(needed - 1) / (double{term_.weight} * kRoundedUp);
-  if (share >= 1) return kNoFrequency;
-  const double at_least = std::clamp(share * double{k} / (1 - share), 1.0, double{format::kFrequencyMax});
-  auto frequency = static_cast<uint32_t>(at_least);
-  frequency += frequency < at_least ? 1 : 0;
-  if (frequency - at_least < kJustBelow && simd::BoundOf(term_.weight, static_cast<float>(frequency), k) < needed)
-    ++frequency;
-  return frequency;
 }
 
 template <class C, class L>
@@ -538,7 +519,7 @@ size_t PrunedList<C, L>::FindManyInBlock(int32_t bound_needed, const uint32_t* d
     found_frequencies_[found + so_far++] = frequency;
   };
   const std::span<const uint32_t> block_frequencies = frequencies();
-  if (least != kNoFrequency) {
+  if (least != simd::kNoFrequency) {
     const size_t m = kernels_.take_frequent(documents_.data(), block_frequencies.data(), documents_.size(), least,
                                             taken.data(), taken_frequencies.data());
     const size_t both = kernels_.find(documents + begin, n, taken.data(), m, which.data(), places.data());

@@ -183,17 +183,12 @@ class PrunedPhrase {
 
   // No lower frequency than this one brings `needed`, and `most` is the highest that may.
   uint32_t LeastFrequency(int32_t needed, float k, uint32_t most) {
-    if (needed == least_needed_ && k == least_k_ && least_ <= most) return least_;
-    if (needed <= 0 || !Grows(most, k)) return 1;
-    // Where the contribution is half below it; then exactly.
-    const double guess = (needed - 0.5) * k / std::max(static_cast<double>(weight_) - needed + 0.5, 1e-9);
-    auto least = static_cast<uint32_t>(std::clamp(guess, 1.0, static_cast<double>(most)));
-    while (least > 1 && Contribution(weight_, least - 1, k) >= needed) --least;
-    while (least < most && Contribution(weight_, least, k) < needed) ++least;
-    least_needed_ = needed;
-    least_k_ = k;
-    least_ = least;
-    return least;
+    if (needed != least_needed_ || k != least_k_) {
+      least_needed_ = needed;
+      least_k_ = k;
+      least_ = simd::LeastFrequency(weight_, k, needed);
+    }
+    return std::min(least_, most);
   }
 
   const S& source_;

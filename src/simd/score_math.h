@@ -2,6 +2,7 @@
 #ifndef ASHLAR_SRC_SIMD_SCORE_MATH_H_
 #define ASHLAR_SRC_SIMD_SCORE_MATH_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -62,6 +63,24 @@ inline int32_t BoundOf(float weight, float frequency, float k) {
   const int32_t c = RoundToInt(weight * frequency / sum);
   const int32_t slack = frequency * sum <= k * kGrowthLimit ? 0 : (c >> kSlackShift) + 1;
   return frequency == 0 ? 0 : c + slack;
+}
+
+// No frequency below this one contributes `needed`; kNoFrequency: none at all does. Solves w f / (f + k) >= needed for
+// f, from below by more than roundings make. A contribution that is just below what is needed is not rare, for that is
+// where a threshold comes from: there it is looked at exactly.
+inline constexpr uint32_t kNoFrequency = 0xFFFFFFFFu;
+inline uint32_t LeastFrequency(float weight, float k, int64_t needed) {
+  constexpr double kRoundedUp = 1 + 1.0 / (1 << 20);
+  constexpr double kJustBelow = 1e-3;
+  constexpr double kMost = 0x80000000u;  // SPEC P-5
+  if (needed <= 1) return 1;
+  const double share = static_cast<double>(needed - 1) / (double{weight} * kRoundedUp);
+  if (share >= 1) return kNoFrequency;
+  const double at_least = std::clamp(share * double{k} / (1 - share), 1.0, kMost);
+  auto frequency = static_cast<uint32_t>(at_least);
+  frequency += frequency < at_least ? 1 : 0;
+  if (frequency - at_least < kJustBelow && BoundOf(weight, static_cast<float>(frequency), k) < needed) ++frequency;
+  return frequency;
 }
 
 }  // namespace ashlar::simd

@@ -227,5 +227,27 @@ TEST(ScoreMathTest, UsualBoundsAreContributions) {
   }
 }
 
+// Nothing below it contributes what is needed, ties with the threshold included; for weights as terms have them and low
+// frequencies it is hardly ever lower than it could be.
+TEST(ScoreMathTest, LeastFrequency) {
+  Prng prng(17);
+  int loose = 0;
+  constexpr int kRounds = 20000;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto weight = static_cast<float>(1 + prng.Below(400'000'000));
+    const float k = round % 50 == 0 ? 0 : static_cast<float>(0.1 + 40 * prng.Uniform());
+    const auto frequency = static_cast<float>(1 + prng.Below(round % 2 == 0 ? 12 : 3000));
+    const int64_t needed = Contribution(weight, frequency, k) + static_cast<int64_t>(prng.Below(3)) - 1;
+    const uint32_t least = LeastFrequency(weight, k, needed);
+    for (uint32_t f = 1; f < std::min(least, 5000u); ++f)
+      ASSERT_LT(Contribution(weight, static_cast<float>(f), k), needed) << weight << " " << k << " " << f;
+    if (least != kNoFrequency && weight > 1e7f && k > 0 && frequency <= 12)
+      loose += BoundOf(weight, static_cast<float>(least), k) < needed ? 1 : 0;
+  }
+  EXPECT_LT(loose, kRounds / 100);
+  EXPECT_EQ(LeastFrequency(1000, 1.5, 0), 1u);
+  EXPECT_EQ(LeastFrequency(1000, 1.5, 1002), kNoFrequency);
+}
+
 }  // namespace
 }  // namespace ashlar::simd
